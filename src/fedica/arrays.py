@@ -1,0 +1,175 @@
+"""Arrays and scalars made clean: each ``check_*`` returns the clean value or raises one clear sentence.
+
+The leaf of the package: of ours it imports the errors alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import svd
+from sklearn.utils import check_random_state
+
+from fedica.errors import DataError, InputError, OptionError
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+RandomState = int | np.random.RandomState | np.random.Generator | None
+
+UNIT_TOL = 1e-9
+"""How far the norm of a unit vector may be from one."""
+
+_Choice = TypeVar("_Choice")
+
+
+def unit(columns: Array) -> Array:
+    """Scale every column to norm one; a column of norm near zero stays as it is.
+
+    columns : (d, m). A column is near zero when its norm is below 1e-12.
+    """
+    norms = np.linalg.norm(columns, axis=0)
+    return np.asarray(columns / np.where(norms < 1e-12, 1.0, norms), dtype=np.float64)
+
+
+def fix_signs(columns: Array) -> tuple[Array, Array]:
+    """Make the largest entry of every column positive; return the columns and the sign each was multiplied by.
+
+    columns : (d, m). Among entries that tie (to rounding) the first decides, so that rounding cannot flip a column.
+    """
+    magnitude = np.abs(columns)
+    near_largest = magnitude >= (1 - 1e-9) * magnitude.max(axis=0, keepdims=True)
+    first = np.argmax(near_largest, axis=0)
+    signs = np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
+    return columns * signs, signs
+
+
+def polar(matrix: Array) -> Array:
+    """Nearest matrix with orthonormal columns, in Frobenius norm. matrix : (d, r), d >= r."""
+    left, _, right = svd(matrix, full_matrices=False)
+    return np.asarray(left @ right, dtype=np.float64)
+
+
+def readonly(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of the array that cannot be written to: records are frozen all the way down."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """Turn what scikit-learn accepts as ``random_state`` into a numpy Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
+    return np.random.default_rng(check_int(random_state, "random_state", minimum=0))
+
+
+def check_finite_matrix(values: object, who: str, shape: str) -> Array:
+    """Return values as a two-dimensional float64 array without NaN or infinity.
+
+    Parameters
+    ----------
+    values : array-like
+        What was given.
+    who : str
+        How the sentence starts: ``"client 'a': data"``.
+    shape : str
+        The shape that is wanted, in words: ``"(n_samples, n_features)"``.
+    """
+    try:
+        raw = np.asarray(values)
+        if np.iscomplexobj(raw):
+            raise InputError(f"{who} must be real; complex numbers came. Give the real part, or the modulus.")
+        array = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{who} must be numbers of shape {shape}; {_describe(values)} came ({error}).") from error
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(f"{who} must have shape {shape}, neither of them zero; {array.shape} came.")
+    finite = np.isfinite(array)
+    if not finite.all():
+        n_nan, n_bad = int(np.isnan(array).sum()), int((~finite).sum())
+        row, column = np.argwhere(~finite)[0]
+        raise InputError(
+            f"{who} must be finite; {n_nan} NaN and {n_bad - n_nan} infinite values came, the first at row {row}, "
+            f"column {column}. Fill or drop them."
+        )
+    return array
+
+
+def check_data(X: object, who: str = "data") -> Array:
+    """Return X as finite float64 of shape (n_samples, n_features) with at least two samples."""
+    try:
+        array = check_finite_matrix(X, who, "(n_samples, n_features)")
+    except DataError:
+        raise
+    except InputError as error:
+        raise DataError(str(error)) from error
+    if array.shape[0] < 2:
+        raise DataError(f"{who} must have at least 2 samples (rows); {array.shape[0]} came.")
+    return array
+
+
+def check_atoms(atoms: object, who: str) -> Array:
+    """Return atoms as float64 of shape (d, r_k) with unit columns; refuse a zero column.
+
+    Columns that are unit already, to 1e-9, are kept bit by bit.
+    """
+    array = check_finite_matrix(atoms, who, "(n_features, n_atoms)")
+    norms = np.linalg.norm(array, axis=0)
+    zero = np.flatnonzero(norms < 1e-12)
+    if zero.size:
+        raise InputError(
+            f"{who} must be directions; atom {zero[0]} is zero (norm {norms[zero[0]]:.1e}). "
+            "Drop it, or fit fewer components."
+        )
+    if np.all(np.abs(norms - 1) <= UNIT_TOL):
+        return array
+    return np.asarray(array / norms, dtype=np.float64)
+
+
+def check_int(value: object, name: str, *, minimum: int, maximum: int | None = None) -> int:
+    """Return value as an int between the bounds."""
+    wanted = f"a whole number of at least {minimum}" + ("" if maximum is None else f" and at most {maximum}")
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise OptionError(f"{name} must be {wanted}; {value!r} came.")
+    number = int(value)
+    if number < minimum or (maximum is not None and number > maximum):
+        raise OptionError(f"{name} must be {wanted}; {number} came.")
+    return number
+
+
+def check_number(value: object, name: str, *, above: float = -np.inf, below: float = np.inf) -> float:
+    """Return value as a float strictly between the bounds."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    if not above < number < below:
+        raise OptionError(f"{name} must be a number above {above:g} and below {below:g}; {value!r} came.")
+    return number
+
+
+def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
+    """Return value if it is one of the names, else say which there are."""
+    names = tuple(choices)
+    if not isinstance(value, str) or value not in names:
+        raise OptionError(f"{name} must be one of {', '.join(map(repr, names))}; {value!r} came.")
+    return value
+
+
+def pick(value: object, name: str, table: Mapping[str, _Choice]) -> _Choice:
+    """Return what the table holds under value: choices are a dict from name to function."""
+    return table[check_choice(value, name, table)]
+
+
+def _describe(value: object) -> str:
+    dtype = getattr(value, "dtype", None)
+    return type(value).__name__ if dtype is None else f"{type(value).__name__} of {dtype}"
