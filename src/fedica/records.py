@@ -287,7 +287,17 @@ class Aggregate:
     certificate: Certificate | None = None
 
     def __post_init__(self) -> None:
-        for name in ("mixing", "centres", "labels", "signs", "client_of_atom", "spectrum", "support", "spread", "atoms"):
+        for name in (
+            "mixing",
+            "centres",
+            "labels",
+            "signs",
+            "client_of_atom",
+            "spectrum",
+            "support",
+            "spread",
+            "atoms",
+        ):
             object.__setattr__(self, name, readonly(getattr(self, name)))
         object.__setattr__(self, "options", dict(self.options))
 
