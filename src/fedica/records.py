@@ -204,7 +204,7 @@ class Certificate:
     Parameters
     ----------
     kmeans_objective : float, optional
-        The k-means objective of the grouping, Eq. (8). ``None`` for the naive methods, which do not group.
+        The k-means objective of the grouping, Eq. (11). ``None`` for the naive methods, which do not group.
     kmeans_lower_bound : float, optional
         No grouping whatever has an objective below this.
     median_gap : ndarray of shape (r,)

@@ -1,0 +1,181 @@
+"""The door: contributions that fit together come in, side by side; the others are named with the reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray, check_choice
+from fedica.errors import ContributionError, InputError
+from fedica.records import Contribution, Rejection, Terms
+
+ON_BAD = ("raise", "reject")
+
+
+@dataclass(frozen=True, eq=False)
+class Admitted:
+    """All atoms that came in, sorted by the name of their client.
+
+    Parameters
+    ----------
+    atoms : ndarray of shape (d, R)
+        Unit columns, a client's atoms side by side.
+    client_of_atom : ndarray of shape (R,)
+        Index into ``clients``, ascending.
+    clients : tuple of str
+        The K clients, sorted by name: the result does not depend on the order of arrival.
+    n_samples : ndarray of shape (K,)
+        Declared samples; 0 where a client did not tell.
+    terms : Terms
+        What they agree on.
+    rejected : tuple of Rejection
+        Who stayed outside, and why.
+    """
+
+    atoms: Array
+    client_of_atom: IntArray
+    clients: tuple[str, ...]
+    n_samples: IntArray
+    terms: Terms
+    rejected: tuple[Rejection, ...]
+
+
+def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Admitted:
+    """Put together the contributions that agree with most of the others.
+
+    Parameters
+    ----------
+    contributions : iterable of Contribution
+        One per client, in any order.
+    on_bad : {"raise", "reject"}
+        What to do with one that does not fit: stop, or go on without it.
+
+    Returns
+    -------
+    Admitted
+        The atoms side by side.
+    """
+    check_choice(on_bad, "on_bad", ON_BAD)
+    arrived = list(contributions)
+    for item in arrived:
+        if not isinstance(item, Contribution):
+            raise InputError(f"aggregate wants Contribution records; a {type(item).__name__} came.")
+    if not arrived:
+        raise InputError("aggregate wants at least one contribution; none came.")
+
+    bad: list[Rejection] = []
+    fitting = _one_per_client(sorted(arrived, key=lambda c: c.client), bad)
+    for term in ("n_features", "study", "independence", "mixing"):
+        fitting = _agreeing(fitting, term, bad)
+    fitting, features = _same_features(fitting, bad)
+
+    if bad and on_bad == "raise":
+        raise ContributionError(bad[0].reason, bad[0].client)
+    if not fitting:
+        raise ContributionError(
+            f"no contribution is left: {len(bad)} came and {len(bad)} were refused, the first because {bad[0].reason}",
+            bad[0].client,
+        )
+    counts = [c.n_atoms for c in fitting]
+    return Admitted(
+        atoms=np.concatenate([c.atoms for c in fitting], axis=1),
+        client_of_atom=np.repeat(np.arange(len(fitting)), counts),
+        clients=tuple(c.client for c in fitting),
+        n_samples=np.array([c.n_samples or 0 for c in fitting], dtype=np.int64),
+        terms=Terms(
+            n_features=fitting[0].n_features,
+            features=features,
+            independence=_declared(fitting, "independence"),
+            mixing=_declared(fitting, "mixing"),
+            study=_declared(fitting, "study"),
+        ),
+        rejected=tuple(bad),
+    )
+
+
+def _one_per_client(contributions: list[Contribution], bad: list[Rejection]) -> list[Contribution]:
+    """Keep one of identical contributions; refuse all of a name that came with different ones."""
+    by_name: dict[str, list[Contribution]] = {}
+    for contribution in contributions:
+        by_name.setdefault(contribution.client, []).append(contribution)
+    kept = []
+    for name, group in by_name.items():
+        if all(_identical(group[0], other) for other in group[1:]) and len(group) > 1:
+            group = group[:1]  # noqa: PLW2901 - the same message delivered twice is one message
+        if len(group) == 1:
+            kept.append(group[0])
+        else:
+            reason = (
+                f"client {name!r} came {len(group)} times with different atoms; every client sends one contribution. "
+                "Give each client a name of its own, or withdraw all but one."
+            )
+            bad.append(Rejection(name, reason))
+    return kept
+
+
+def _identical(one: Contribution, other: Contribution) -> bool:
+    return one.n_samples == other.n_samples and np.array_equal(one.atoms, other.atoms)
+
+
+def _agreeing(contributions: list[Contribution], term: str, bad: list[Rejection]) -> list[Contribution]:
+    """Keep the contributions that agree with the value most declare; silence agrees with everything."""
+    votes = Counter(value for c in contributions if (value := getattr(c, term)) is not None)
+    if len(votes) < 2:
+        return contributions
+    (agreed, most), (_, second) = votes.most_common(2)
+    if most == second:  # no majority: a guess would depend on the order of arrival
+        bad.extend(Rejection(c.client, f"the clients do not agree on {term}: {_tally(votes)}.") for c in contributions)
+        return []
+    kept = []
+    for contribution in contributions:
+        value = getattr(contribution, term)
+        if value is None or value == agreed:
+            kept.append(contribution)
+        elif term == "n_features":
+            reason = (
+                f"client {contribution.client!r} sent atoms of {value} features; {most} other clients have {agreed}. "
+                "Re-run fedica local with the study's features."
+            )
+            bad.append(Rejection(contribution.client, reason))
+        else:
+            reason = f"client {contribution.client!r} declares {term} {value!r}; {most} other clients have {agreed!r}."
+            bad.append(Rejection(contribution.client, reason))
+    return kept
+
+
+def _same_features(
+    contributions: list[Contribution], bad: list[Rejection]
+) -> tuple[list[Contribution], tuple[str, ...] | None]:
+    """Put atoms whose features came in another order into the order most clients use; refuse other names."""
+    votes = Counter(tuple(c.features) for c in contributions if c.features is not None)
+    if not votes:
+        return contributions, None
+    most = max(votes.values())
+    agreed = min(names for names, count in votes.items() if count == most)
+    position = {name: i for i, name in enumerate(agreed)}
+    kept = []
+    for contribution in contributions:
+        if contribution.features is None or contribution.features == agreed:
+            kept.append(contribution)
+        elif set(contribution.features) == set(agreed):
+            order = np.argsort([position[name] for name in contribution.features])
+            kept.append(replace(contribution, features=agreed, atoms=contribution.atoms[order]))
+        else:
+            strange = sorted(set(contribution.features) - set(agreed))[:3]
+            reason = (
+                f"client {contribution.client!r} names features that {most} other clients do not have "
+                f"({', '.join(map(repr, strange))}). Re-run fedica local with the study's features."
+            )
+            bad.append(Rejection(contribution.client, reason))
+    return kept, agreed
+
+
+def _declared(contributions: list[Contribution], term: str) -> str | None:
+    return next((value for c in contributions if (value := getattr(c, term)) is not None), None)
+
+
+def _tally(votes: Counter[object]) -> str:
+    return ", ".join(f"{count} say {value!r}" for value, count in sorted(votes.items(), key=lambda v: str(v[0])))
