@@ -1,0 +1,208 @@
+"""The public part of an aggregate <-> file: what goes back to the clients, and nothing of any single one of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+import fedica
+from fedica.arrays import Array, BoolArray, IntArray, check_choice, readonly
+from fedica.errors import FormatError, InputError
+from fedica.exchange.files import PathLike, read_bounded, write_atomic
+from fedica.exchange.format import Container, Kind, common_metadata, declared, natural, parse, serialise, take
+from fedica.exchange.header import parse_texts
+from fedica.records import INDEPENDENCE, MIXING, Aggregate, Terms, check_features, check_name
+
+AGGREGATE = Kind("fedica.aggregate", max_header=4 * 1024 * 1024, max_numbers=20_000_000)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublicAggregate:
+    """What the clients get back.
+
+    Parameters
+    ----------
+    mixing : ndarray of shape (d, r)
+        The global mixing matrix, unit columns (a degenerate component may be near zero instead).
+    support : ndarray of shape (r,)
+        How many clients have an atom in each component.
+    spread : ndarray of shape (r,)
+        Median angle of the atoms to their component, in degrees; NaN where there are none.
+    degenerate : ndarray of shape (r,)
+        Whether the atoms of the component cancel, so that its direction means nothing.
+    n_clients : int
+        How many clients were aggregated.
+    method : str
+        How it was computed.
+    terms : Terms
+        What the clients agree on.
+    fedica : str
+        The version of fedica that wrote it.
+    """
+
+    mixing: Array
+    support: IntArray
+    spread: Array
+    degenerate: BoolArray
+    n_clients: int
+    method: str
+    terms: Terms
+    fedica: str
+
+    def __post_init__(self) -> None:
+        for name in ("mixing", "support", "spread", "degenerate"):
+            object.__setattr__(self, name, readonly(getattr(self, name)))
+
+    @property
+    def n_components(self) -> int:
+        """r: how many components."""
+        return int(self.mixing.shape[1])
+
+    def __repr__(self) -> str:
+        d, r = self.mixing.shape
+        study = "" if self.terms.study is None else f" of study {self.terms.study!r}"
+        return (
+            f"PublicAggregate by {self.method!r}: {r} components of {d} features from {self.n_clients} clients{study}"
+        )
+
+
+def public_part(aggregate: Aggregate) -> PublicAggregate:
+    """Return what the clients get back: nothing in it depends on a client's name."""
+    return PublicAggregate(
+        mixing=aggregate.mixing,
+        support=aggregate.support,
+        spread=aggregate.spread,
+        degenerate=np.isin(np.arange(aggregate.n_components), aggregate.degenerate),
+        n_clients=len(aggregate.clients),
+        method=aggregate.method,
+        terms=aggregate.terms,
+        fedica=fedica.__version__,
+    )
+
+
+def write_aggregate(aggregate: Aggregate | PublicAggregate, path: PathLike) -> None:
+    """Write the public part of an aggregate to one file, whole or not at all.
+
+    Parameters
+    ----------
+    aggregate : Aggregate or PublicAggregate
+        What the server computed. Of an `Aggregate`, only the public part is written.
+    path : path-like
+        The file; an older one is replaced.
+    """
+    write_atomic(path, aggregate_chunks(aggregate))
+
+
+def aggregate_to_bytes(aggregate: Aggregate | PublicAggregate) -> bytes:
+    """Return the bytes that `write_aggregate` writes."""
+    return b"".join(aggregate_chunks(aggregate))
+
+
+def read_aggregate(path: PathLike) -> PublicAggregate:
+    """Read the public part of an aggregate; everything in it is checked.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Raises
+    ------
+    FormatError
+        If it is not an aggregate as docs/format.md defines it.
+    """
+    data = read_bounded(path, limit=AGGREGATE.max_bytes, what="an aggregate")
+    return aggregate_from_bytes(data, source=os.fspath(path))
+
+
+def aggregate_from_bytes(data: bytes, *, source: str = "aggregate") -> PublicAggregate:
+    """Return the public aggregate that the bytes hold; errors start with ``source``."""
+    container = parse(data, AGGREGATE, source)
+    try:
+        return _public(container)
+    except FormatError:
+        raise
+    except InputError as error:
+        raise FormatError(f"{source}: {error}") from error
+
+
+def aggregate_chunks(aggregate: Aggregate | PublicAggregate) -> list[bytes | memoryview]:
+    """Return the canonical bytes of the public part, in chunks."""
+    public = aggregate if isinstance(aggregate, PublicAggregate) else public_part(aggregate)
+    metadata = {
+        **common_metadata(AGGREGATE),
+        "fedica": public.fedica,
+        "method": public.method,
+        "n_clients": str(public.n_clients),
+        **terms_metadata(public.terms),
+    }
+    tensors = {name: getattr(public, name) for name in ("mixing", "support", "spread", "degenerate")}
+    _public(Container("this aggregate", metadata, tensors))  # nobody writes what nobody may read
+    return serialise(metadata, tensors)
+
+
+def terms_metadata(terms: Terms) -> dict[str, str]:
+    """Return what the clients agree on, as metadata."""
+    features = terms.features
+    return declared(
+        {
+            "features": None if features is None else json.dumps(features, ensure_ascii=False, separators=(",", ":")),
+            "independence": terms.independence,
+            "mixing": terms.mixing,
+            "study": terms.study,
+        }
+    )
+
+
+def read_terms(metadata: Mapping[str, str], n_features: int) -> Terms:
+    """Return what the clients agree on, from metadata."""
+    features = None
+    if "features" in metadata:
+        features = check_features(parse_texts(metadata["features"], "features"), "features")
+        if len(features) != n_features:
+            raise InputError(f"there are {len(features)} names of features for {n_features} features.")
+    for name, choices in (("independence", INDEPENDENCE), ("mixing", MIXING)):
+        if name in metadata:
+            check_choice(metadata[name], name, choices)
+    if "study" in metadata:
+        check_name(metadata["study"], "a study's id")
+    return Terms(n_features, features, metadata.get("independence"), metadata.get("mixing"), metadata.get("study"))
+
+
+def _public(container: Container) -> PublicAggregate:
+    source, metadata = container.source, container.metadata
+    mixing = take(container, "mixing", "F64", 2)
+    d, r = mixing.shape
+    support, spread = take(container, "support", "I64", 1), take(container, "spread", "F64", 1)
+    degenerate = take(container, "degenerate", "BOOL", 1)
+    n_clients = natural(metadata.get("n_clients", ""), "n_clients", source)
+    if 0 in mixing.shape or not support.size == spread.size == degenerate.size == r:
+        raise FormatError(
+            f"{source}: a mixing matrix of shape {mixing.shape} needs {r} values of support, spread and degenerate; "
+            f"{support.size}, {spread.size} and {degenerate.size} came."
+        )
+    norms = np.sqrt(np.einsum("ij,ij->j", mixing, mixing))
+    if not np.all((np.abs(norms - 1) <= 1e-6) | ((norms <= 1e-6) & degenerate)):
+        worst = int(np.argmax(np.where(np.isfinite(norms), np.abs(norms - 1), np.inf)))
+        raise FormatError(
+            f"{source}: every column of the mixing matrix must have norm one, to 1e-06; column {worst} has norm "
+            f"{norms[worst]:.9g}."
+        )
+    if not np.all((support >= 0) & (support <= n_clients)):
+        raise FormatError(f"{source}: support must be between 0 and {n_clients} clients; {support.tolist()[:20]} came.")
+    if not np.all(np.isnan(spread) | ((spread >= 0) & (spread <= 90))):
+        raise FormatError(f"{source}: spread must be angles from 0 to 90 degrees; {spread.tolist()[:20]} came.")
+    return PublicAggregate(
+        mixing=mixing,
+        support=support,
+        spread=spread,
+        degenerate=degenerate,
+        n_clients=n_clients,
+        method=check_name(metadata.get("method"), "the method"),
+        terms=read_terms(metadata, d),
+        fedica=metadata.get("fedica", ""),
+    )

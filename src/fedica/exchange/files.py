@@ -1,0 +1,135 @@
+"""Files as a whole: written so that nobody sees half of one, read so that nothing can flood or block the reader."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedica.errors import FormatError, InputError
+
+PathLike = str | os.PathLike[str]
+
+_SAFE_LETTERS = re.compile(r"[^A-Za-z0-9._-]+")
+_WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+
+
+def read_bounded(path: PathLike, *, limit: int, what: str) -> bytes:
+    """Return the bytes of a regular file of at most ``limit`` bytes; the size is checked before memory is taken.
+
+    A directory, a FIFO or a device is refused without being opened for long: a FIFO without a writer would block an
+    ordinary ``open`` for ever.
+    """
+    shown = os.fspath(path)
+    try:
+        _check_regular(os.stat(path), limit, shown, what)
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+        with open(os.open(path, flags), "rb", buffering=0) as stream:
+            status = os.fstat(stream.fileno())  # the path may lead elsewhere by now
+            _check_regular(status, limit, shown, what)
+            data = stream.read(status.st_size + 1)
+    except OSError as error:
+        raise FormatError(f"{shown}: cannot be read ({error.strerror or error}). {_REMEDY_READ}") from error
+    except ValueError as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{shown!r} cannot be the path of a file ({error}).") from error
+    if data is None or len(data) != status.st_size:
+        raise FormatError(
+            f"{shown}: {status.st_size} bytes were announced, {len(data or b'')} came. "
+            "Is it still being written? Read it again when it is complete."
+        )
+    return data
+
+
+def write_atomic(path: PathLike, chunks: Iterable[bytes | memoryview], *, mode: int = 0o666) -> None:
+    """Write the chunks to a temporary file beside ``path``, flush it to disk, and rename it to ``path``.
+
+    Whoever reads ``path``, even after a crash at any moment, finds nothing, the old file whole, or the new file whole.
+    A crash may leave ``.NAME.*.tmp`` behind, which nothing here ever reads.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    try:
+        try:
+            write_new(temporary, chunks, mode=mode)
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        sync_folder(target.parent)
+    except OSError as error:
+        raise cannot_write(target, error) from error
+    except ValueError as error:
+        raise InputError(f"{os.fspath(path)!r} cannot be the path of a file ({error}).") from error
+
+
+def write_new(path: PathLike, chunks: Iterable[bytes | memoryview], *, mode: int = 0o666) -> None:
+    """Write a file that must not exist yet, and flush it to disk. ``mode`` is subject to the user's umask."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    with open(os.open(path, flags, mode), "wb") as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def sync_folder(folder: PathLike) -> None:
+    """Flush a folder's list of names to disk where the system can (Windows cannot, and need not)."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def cannot_write(path: PathLike, error: OSError) -> InputError:
+    """Return the error to raise when a file or folder cannot be written."""
+    return InputError(
+        f"{os.fspath(path)}: cannot be written ({error.strerror or error}). "
+        "Check that its folder exists, that you may write there, and that the disk has room."
+    )
+
+
+def sha256(data: bytes) -> str:
+    """Return the SHA-256 of the bytes, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_name(name: str) -> str:
+    """Return a client's name as the name of a file: no separators, no devices, distinct for distinct names.
+
+    A name of plain letters, digits, dots, dashes and underscores stays as it is; any other gets eight digits of its
+    SHA-256, so that ``a/b`` and ``a:b`` do not meet.
+    """
+    plain = _SAFE_LETTERS.sub("_", name).lstrip(".-")[:80]
+    if plain == name and not _WINDOWS_DEVICES.match(name) and not name.endswith("."):
+        return name
+    return f"{plain.rstrip('.')}-{sha256(name.encode('utf-8', 'surrogatepass'))[:8]}".lstrip("-")
+
+
+_REMEDY_READ = "Check the path, and that you may read it."
+
+
+def _check_regular(status: os.stat_result, limit: int, shown: str, what: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for test, name in _KINDS if test(status.st_mode)), "something else")
+        raise FormatError(f"{shown}: {what} must be a regular file; it is {kind}.")
+    if status.st_size > limit:
+        raise FormatError(f"{shown}: {what} has at most {limit} bytes; this file has {status.st_size}.")
+
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)

@@ -1,0 +1,59 @@
+"""Small files for people to read: JSON objects with a format and a version (study, public key, summary)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from fedica.errors import FormatError
+from fedica.exchange.files import PathLike, read_bounded
+from fedica.exchange.format import VERSION, check_version
+from fedica.exchange.header import encodable
+
+
+def plain_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
+    """Return the file's bytes: the format, the version, then the fields that are not ``None``, in order."""
+    content = {"format": name, "version": VERSION, **{k: v for k, v in fields.items() if v is not None}}
+    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    if not encodable(text):
+        raise FormatError(f"a {name} file holds Unicode text; half a surrogate pair came.")
+    return text.encode() + b"\n"
+
+
+def read_plain(path: PathLike, name: str, *, limit: int) -> dict[str, Any]:
+    """Return the fields of a plain file without its format and version, which are checked."""
+    source = os.fspath(path)
+    data = read_bounded(path, limit=limit, what=f"a {name} file")
+    fields = parse_json(data, source)
+    if not isinstance(fields, dict) or fields.get("format") != name:
+        came = fields.get("format") if isinstance(fields, dict) else None
+        raise FormatError(f"{source}: a {name} file was wanted; JSON with the format {str(came)[:60]!r} came.")
+    check_version(fields.get("version"), name, source)
+    return {key: value for key, value in fields.items() if key not in ("format", "version")}
+
+
+def parse_json(data: bytes | str, source: str) -> Any:
+    """Return what the JSON says; refuse a name that appears twice, NaN and infinity, and what nests too deep."""
+    try:
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except RecursionError as error:
+        raise FormatError(f"{source}: its JSON nests too deep.") from error
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{source}: it must be UTF-8 text; byte {error.start} is not.") from error
+    except ValueError as error:
+        raise FormatError(f"{source}: it is not JSON as fedica reads it ({str(error)[:200]}).") from error
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a name appears twice in one object")
+    return fields
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,0 +1,218 @@
+"""Ed25519 signatures of contributions: each key is bound to one client's name.
+
+The signature covers everything in the file but itself: client, study, key and all atoms. The file's bytes must be the
+canonical serialisation, so that no bit of a signed file can change unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+
+from fedica.errors import FormatError, InputError
+from fedica.exchange.files import PathLike, cannot_write, file_name, read_bounded, sync_folder, write_new
+from fedica.exchange.format import Container, is_canonical, serialise
+from fedica.exchange.plain import plain_bytes, read_plain
+from fedica.records import check_name
+
+DOMAIN = b"fedica.contribution.v1\0"
+"""What every signed message starts with: a signature made for anything else means nothing here."""
+_MAX_KEY_FILE = 16 * 1024
+_HEX_KEY = re.compile(r"[0-9a-f]{64}")
+_HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """A client's private key. Its text shows the public half alone.
+
+    Parameters
+    ----------
+    private : Ed25519PrivateKey
+        The key.
+    """
+
+    private: Ed25519PrivateKey
+
+    @property
+    def public(self) -> str:
+        """The public key, in hexadecimal."""
+        return self.private.public_key().public_bytes_raw().hex()
+
+    def __repr__(self) -> str:
+        return f"SigningKey(public={self.public!r})"
+
+
+@dataclass(frozen=True)
+class TrustedKeys(Mapping[str, str]):
+    """The public key that is trusted for each client: a mapping from the client's name to hexadecimal.
+
+    Parameters
+    ----------
+    by_client : mapping of str to str
+        One key a client, one client a key.
+    """
+
+    by_client: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        owners: dict[str, str] = {}
+        for client, key in self.by_client.items():
+            if not _HEX_KEY.fullmatch(key):
+                raise InputError(f"client {client!r}: a public key has 64 hexadecimal digits; {key[:80]!r} came.")
+            if key in owners:
+                raise InputError(
+                    f"clients {owners[key]!r} and {client!r} have the same key; a key stands for one client."
+                )
+            owners[key] = client
+        object.__setattr__(self, "by_client", dict(self.by_client))
+
+    def __getitem__(self, client: str) -> str:
+        return self.by_client[client]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_client)
+
+    def __len__(self) -> int:
+        return len(self.by_client)
+
+
+def keygen(client: str, folder: PathLike) -> tuple[Path, Path]:
+    """Make a key for one client: its private and its public file, which carry the client's name.
+
+    Parameters
+    ----------
+    client : str
+        The client; the coordinator will trust the key for this name alone.
+    folder : path-like
+        Where to write ``CLIENT.key`` (private: for the owner alone, never to be sent) and ``CLIENT.pub`` (to be sent to
+        the coordinator, by a channel that both trust). It is made if need be; existing files are never overwritten.
+
+    Returns
+    -------
+    private, public : Path
+        The two files.
+    """
+    stem = Path(folder) / file_name(check_name(client, "a client's name"))
+    private, public = stem.with_name(stem.name + ".key"), stem.with_name(stem.name + ".pub")
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    card = plain_bytes("fedica.key", {"client": client, "ed25519": SigningKey(key).public})
+    for path in (private, public):
+        if path.exists():
+            raise InputError(f"{path}: there is a key already, and keys are never overwritten. Move it away first.")
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write_new(private, [pem], mode=0o600)
+        write_new(public, [card])
+        sync_folder(folder)
+    except FileExistsError as error:
+        raise InputError(f"{error.filename}: there is a key already, and keys are never overwritten.") from error
+    except OSError as error:
+        raise cannot_write(error.filename or folder, error) from error
+    return private, public
+
+
+def read_signing_key(path: PathLike) -> SigningKey:
+    """Read a private key: an Ed25519 key in PEM, without a password."""
+    data = read_bounded(path, limit=_MAX_KEY_FILE, what="a private key")
+    try:
+        key = load_pem_private_key(data, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise FormatError(
+            f"{os.fspath(path)}: an Ed25519 private key in PEM without a password was wanted ({error}). "
+            "Make one with: fedica keygen"
+        ) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise FormatError(f"{os.fspath(path)}: an Ed25519 private key was wanted; {type(key).__name__} came.")
+    return SigningKey(key)
+
+
+def read_public_key(path: PathLike) -> tuple[str, str]:
+    """Read a public key file: the client's name, and its key in hexadecimal."""
+    source = os.fspath(path)
+    fields = read_plain(path, "fedica.key", limit=_MAX_KEY_FILE)
+    client, key = fields.get("client"), fields.get("ed25519")
+    if not isinstance(key, str) or not _HEX_KEY.fullmatch(key):
+        raise FormatError(f"{source}: 'ed25519' must be 64 hexadecimal digits; {str(key)[:80]!r} came.")
+    try:
+        return check_name(client, "a client's name"), key
+    except InputError as error:
+        raise FormatError(f"{source}: {error}") from error
+
+
+def read_trusted_keys(folder: PathLike) -> TrustedKeys:
+    """Read all ``*.pub`` files of a folder. One that cannot be read is an error: trust is not to be guessed."""
+    try:
+        paths = sorted(p for p in Path(folder).iterdir() if p.suffix == ".pub" and not p.name.startswith("."))
+    except OSError as error:
+        raise FormatError(
+            f"{os.fspath(folder)}: no folder of trusted keys can be read there ({error.strerror})."
+        ) from error
+    if not paths:
+        raise FormatError(f"{os.fspath(folder)}: a folder of trusted keys was wanted; there is no *.pub file in it.")
+    keys: dict[str, str] = {}
+    for path in paths:
+        client, key = read_public_key(path)
+        if client in keys:
+            raise FormatError(f"{path}: there is another key for client {client!r} in this folder. Keep one of them.")
+        keys[client] = key
+    return TrustedKeys(keys)
+
+
+def sign(container: Container, key: SigningKey) -> Container:
+    """Return the container with the fields ``key`` and ``signature``."""
+    unsigned = replace(container, metadata={**container.metadata, "key": key.public})
+    signature = key.private.sign(_message(unsigned)).hex()
+    return replace(container, metadata={**unsigned.metadata, "signature": signature})
+
+
+def check_signature(container: Container, data: bytes, client: str, trusted: TrustedKeys) -> None:
+    """Refuse a file that the client's trusted key did not sign exactly as it is."""
+    key, signature = container.metadata.get("key"), container.metadata.get("signature")
+    if key is None or signature is None:
+        raise InputError(
+            f"client {client!r} sent an unsigned contribution; this federation takes signed ones. Sign it with: "
+            "fedica local --key"
+        )
+    if client not in trusted:
+        raise InputError(f"client {client!r} has no trusted key: {_known(key, trusted)}.")
+    if key != trusted[client]:
+        raise InputError(f"client {client!r} did not sign with the key that is trusted for it: {_known(key, trusted)}.")
+    if not is_canonical(container, data):
+        raise InputError(
+            f"client {client!r}: a signed file must be the canonical serialisation, byte by byte; this is not."
+        )
+    unsigned = replace(container, metadata={k: v for k, v in container.metadata.items() if k != "signature"})
+    try:
+        if not _HEX_SIGNATURE.fullmatch(signature):
+            raise InvalidSignature
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature), _message(unsigned))
+    except InvalidSignature:
+        raise InputError(
+            f"client {client!r}: the signature does not fit; the file was altered after it was signed. "
+            "Ask for it again."
+        ) from None
+
+
+def _message(container: Container) -> bytes:
+    """Return what is signed: the domain, and the SHA-512 of the canonical bytes without the signature."""
+    digest = hashlib.sha512()
+    for chunk in serialise(container.metadata, container.tensors):
+        digest.update(chunk)
+    return DOMAIN + digest.digest()
+
+
+def _known(key: str, trusted: TrustedKeys) -> str:
+    owner = next((client for client, known in trusted.items() if known == key), None)
+    return f"the file is signed with key {key[:16]!r}..., " + (
+        "which is unknown" if owner is None else f"which is that of client {owner!r}"
+    )
