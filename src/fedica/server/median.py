@@ -12,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from fedica.arrays import Array, IntArray
 
 MOST_MOVES = 8
+WEISZFELD_STEPS = 60
+"""After so many steps for all groups at once, the groups that have not converged are finished one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ def geometric_medians(
     n_groups: int,
     *,
     weights: Array | None = None,
-    tol: float = 1e-12,
+    tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> Medians:
     """Minimise sum_i w_i ||x_i - m_a|| over m_a, for every group a at once, Eq. (16).
@@ -63,7 +65,7 @@ def geometric_medians(
 
     centres = group_sum(w[:, None] * x) / total[:, None]
     moves = np.zeros(n_groups, dtype=np.int64)
-    for _ in range(max_iter):
+    for _ in range(min(max_iter, WEISZFELD_STEPS)):
         away = x - centres[group]
         distance = np.sqrt(np.einsum("Rd,Rd->R", away, away))
         objective = group_sum(w * distance)
@@ -74,15 +76,14 @@ def geometric_medians(
         gap = _relative_gap(pull, held, total, objective, group_sum(w[:, None] * away))
         if np.all(gap <= tol):
             break
-        strength = np.linalg.norm(pull, axis=1)
-        free = np.maximum(
-            1 - held / np.maximum(strength, 1e-300), 0
-        )  # Vardi and Zhang: 0 where the point is the median
-        step = pull / np.maximum(group_sum(pull_of_each), 1e-300)[:, None]
-        centres = centres + free[:, None] * step
+        centres = centres + _free_share(pull, held) * pull / np.maximum(group_sum(pull_of_each), 1e-300)[:, None]
         _move_onto_near_points(centres, moves, x, group, distance, objective / total)
     else:
-        worst = int(np.argmax(gap))
+        for a in np.flatnonzero(gap > tol):  # a few stubborn groups: their points lie along a line
+            own = group == a
+            centres[a], gap[a] = _newton(x[own], w[own], centres[a], tol=tol, max_iter=max_iter)
+    worst = int(np.argmax(gap))
+    if gap[worst] > tol:
         warnings.warn(
             f"geometric median: gap {gap[worst]:.1e} of component {worst} still above tol {tol:.0e} after {max_iter} "
             "iterations; raise max_iter",
@@ -92,16 +93,61 @@ def geometric_medians(
     return Medians(np.ascontiguousarray(centres.T), gap)
 
 
+def _newton(x: Array, w: Array, centre: Array, *, tol: float, max_iter: int) -> tuple[Array, float]:
+    """Geometric median of one group by Newton steps, halved until they do better than a Weiszfeld step.
+
+    x : (n, d). Where points lie along a line the sum of distances is nearly flat along it: Weiszfeld's steps, which are
+    gradient steps, hardly move there. The work is done in the span of the points, so d may be large.
+    """
+    middle = x.mean(axis=0)
+    left, scale, axes = np.linalg.svd(x - middle, full_matrices=False)
+    y, total = left * scale, w.sum()
+
+    def look(z: Array) -> tuple[float, float, Array, Array]:
+        """Objective, gap, Weiszfeld's step and Newton's step at z."""
+        away = y - z
+        distance = np.linalg.norm(away, axis=1)
+        objective = w @ distance
+        on_point = distance <= 1e-14 * max(objective / total, 1e-300)
+        inverse = np.where(on_point, 0.0, 1 / np.where(on_point, 1.0, distance))
+        pull, held, lines = (w * inverse) @ away, w[on_point].sum(), inverse[:, None] * away
+        gap = _relative_gap(pull[None], held[None], total[None], objective[None], (w @ away)[None])[0]
+        stiffness = max(float(w @ inverse), 1e-300)
+        hessian = stiffness * (1 + 1e-13) * np.eye(z.size) - (lines.T * (w * inverse)) @ lines
+        weiszfeld = _free_share(pull[None], held[None])[0] * pull / stiffness
+        return float(objective), float(gap), weiszfeld, np.linalg.solve(hessian, pull)
+
+    best = (centre - middle) @ axes.T
+    objective, gap, weiszfeld, newton = look(best)
+    for _ in range(max_iter):
+        if gap <= tol:
+            break
+        nearest = y[np.argmin(np.linalg.norm(y - best, axis=1))]
+        tries = [nearest, best + weiszfeld, *(best + newton * 0.5**halvings for halvings in range(8))]
+        seen = [look(z) for z in tries]
+        lowest = min(range(len(tries)), key=lambda i: seen[i][0])
+        if seen[lowest][0] > objective * (1 - 1e-13):  # the objective is flat to rounding: go by the gap
+            lowest = min(range(len(tries)), key=lambda i: (seen[i][0] > objective * (1 + 1e-13), seen[i][1]))
+            if seen[lowest][1] >= gap:
+                break
+        best, (objective, gap, weiszfeld, newton) = tries[lowest], seen[lowest]
+    return middle + best @ axes, gap
+
+
+def _free_share(pull: Array, held: Array) -> Array:
+    """Share of Weiszfeld's step to take where the iterate meets points (Vardi and Zhang): 0 where it is the median."""
+    return np.asarray(np.maximum(1 - held / np.maximum(np.linalg.norm(pull, axis=1), 1e-300), 0)[:, None])
+
+
 def _relative_gap(pull: Array, held: Array, total: Array, objective: Array, offset: Array) -> Array:
     """Duality gap over the dual value. pull : (r, d), what is left to balance; held : (r,), the weight of points met.
 
     Points that the iterate meets may take any direction of norm <= 1: they cancel as much of the pull as they can.
     """
-    strength = np.linalg.norm(pull, axis=1)
-    left = np.maximum(1 - held / np.maximum(strength, 1e-300), 0)[:, None] * pull / total[:, None]  # g, (r, d)
+    left = _free_share(pull, held) * pull / total[:, None]  # g, (r, d)
     dual = (objective - np.einsum("rd,rd->r", left, offset)) / (1 + np.linalg.norm(left, axis=1))
     gap = np.maximum(objective - dual, 0)
-    return np.where(objective <= 1e-15 * total, 0.0, gap / np.maximum(dual, 1e-300))
+    return np.where(objective <= 1e-15 * total, 0.0, gap / np.maximum(dual, 1e-9 * objective + 1e-300))
 
 
 def _move_onto_near_points(

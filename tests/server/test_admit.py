@@ -1,0 +1,102 @@
+"""Who is let in, who is not, and what is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedica import Contribution, aggregate
+from fedica.errors import ContributionError, OptionError
+from fedica.server import admit
+
+
+def contribution(client, d=3, **terms):
+    return Contribution(client, np.eye(d)[:, :2], terms.pop("n_samples", 100), **terms)
+
+
+def test_clients_are_sorted_and_their_atoms_stay_together():
+    """The order of arrival leaves no trace."""
+    rng = np.random.default_rng(0)
+    blocks = {name: rng.standard_normal((3, n)) for name, n in (("b", 2), ("a", 1), ("c", 3))}
+    admitted = admit([Contribution(name, atoms, 10) for name, atoms in blocks.items()])
+    assert admitted.clients == ("a", "b", "c")
+    assert list(admitted.client_of_atom) == [0, 1, 1, 2, 2, 2]
+    expected = np.hstack([blocks[n] / np.linalg.norm(blocks[n], axis=0) for n in "abc"])
+    assert np.allclose(admitted.atoms, expected)
+
+
+@pytest.mark.parametrize(
+    ("term", "minority", "majority"),
+    [("study", "s2", "s1"), ("independence", "features", "samples"), ("mixing", "orthogonal", "general")],
+)
+def test_who_disagrees_with_most_is_rejected_by_name(term, minority, majority):
+    """Study, independence and mixing must be the same; silence agrees with everything."""
+    group = [contribution(f"c{k}", **{term: majority}) for k in range(3)]
+    group += [contribution("odd", **{term: minority}), contribution("silent")]
+    with pytest.raises(
+        ContributionError, match=f"'odd' declares {term} '{minority}'; 3 other clients have '{majority}'"
+    ):
+        admit(group)
+    admitted = admit(group, on_bad="reject")
+    assert admitted.clients == ("c0", "c1", "c2", "silent")
+    assert [r.client for r in admitted.rejected] == ["odd"]
+    assert getattr(admitted.terms, term) == majority
+
+
+def test_no_majority_is_not_guessed():
+    """One against one: nobody can say who is right."""
+    with pytest.raises(ContributionError, match="do not agree on n_features: 1 say 3, 1 say 4"):
+        admit([contribution("a"), contribution("b", d=4)], on_bad="reject")
+
+
+def test_the_same_message_delivered_twice_counts_once():
+    """A retry is not a second vote."""
+    admitted = admit([contribution("a"), contribution("b"), contribution("a")])
+    assert admitted.clients == ("a", "b")
+    assert admitted.rejected == ()
+
+
+def test_two_different_messages_under_one_name_are_both_refused():
+    """Whichever came first: the result does not depend on the order."""
+    twin = Contribution("a", np.eye(3)[:, 1:], 100)
+    for order in ([contribution("a"), twin], [twin, contribution("a")]):
+        admitted = admit([*order, contribution("b")], on_bad="reject")
+        assert admitted.clients == ("b",)
+        assert admitted.rejected[0].client == "a"
+
+
+def test_reordered_features_are_put_right():
+    """The same feature names in another order mean the same atoms."""
+    rng = np.random.default_rng(1)
+    atoms = rng.standard_normal((3, 2))
+    order = [2, 0, 1]
+    one = Contribution("a", atoms, 10, features=["x", "y", "z"])
+    other = Contribution("b", atoms[order], 10, features=["z", "x", "y"])
+    third = Contribution("c", atoms, 10, features=["x", "y", "z"])
+    admitted = admit([one, other, third])
+    assert np.allclose(admitted.atoms[:, :2], admitted.atoms[:, 2:4], atol=1e-15)
+    assert admitted.terms.features == ("x", "y", "z")
+
+
+def test_other_feature_names_are_refused():
+    """Features nobody else has."""
+    group = [contribution(f"c{k}", features=["x", "y", "z"]) for k in range(2)]
+    group.append(contribution("odd", features=["x", "y", "w"]))
+    with pytest.raises(ContributionError, match=r"'odd' names features that 2 other clients do not have \('w'\)"):
+        admit(group)
+
+
+def test_rejections_reach_the_result(make_federation):
+    """on_bad="reject" goes on with the rest and says so."""
+    contributions, _, _ = make_federation(3, 5)
+    contributions[1] = Contribution("client-01", np.eye(4), 10)
+    result = aggregate(contributions, 3, on_bad="reject")
+    assert result.clients == ("client-00", "client-02", "client-03", "client-04")
+    assert result.rejected[0].client == "client-01"
+    assert "rejected 'client-01'" in repr(result)
+
+
+def test_on_bad_must_be_known():
+    """No third way."""
+    with pytest.raises(OptionError, match="on_bad must be one of 'raise', 'reject'; 'ignore' came"):
+        admit([contribution("a")], on_bad="ignore")
