@@ -81,7 +81,7 @@ def test_theorems_hold_where_their_condition_does(federation_within_the_theory, 
 @given(seed=st.integers(0, 2**32 - 1), r=st.integers(2, 4), n_clients=st.integers(1, 8), noise=st.floats(1e-6, 0.5))
 @settings(max_examples=40, deadline=None)
 def test_spectral_error_is_bounded_by_the_atoms_error_whatever_the_condition(seed, r, n_clients, noise):
-    """eta <= 4 (2 sqrt(eps) + eps)^2 in every balanced federation with an orthonormal truth."""
+    """The bound eta <= 4 (2 sqrt(eps) + eps)^2 holds in every balanced federation with an orthonormal truth."""
     promise = theory(*some_atoms(np.random.default_rng(seed), r, n_clients, noise))
     assert promise.balanced
     assert promise.orthonormal

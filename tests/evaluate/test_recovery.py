@@ -98,7 +98,7 @@ def test_amari_distance_of_a_known_leak():
 
 
 def test_amari_distance_of_one_column_is_zero_and_of_a_vanished_one_is_large():
-    """r = 1 has nothing to leak to; a column without direction leaks everything."""
+    """A single column has nothing to leak to; a column without direction leaks everything."""
     assert amari_distance(np.ones((3, 1)), np.eye(3)[:, :1]) == 0
     broken = np.eye(2)
     broken[:, 1] = 0
