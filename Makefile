@@ -1,0 +1,52 @@
+# Every target sets up .venv by itself and re-uses it; another Python: make PYTHON=python3.13 test
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+SOURCES := $(shell find src -type f -not -name '*.pyc')
+COVERAGE_FLOOR := 90
+
+.PHONY: help demo test lint unit clean
+.DELETE_ON_ERROR:
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*##/:/'
+
+demo: $(VENV)/.demo  ## recover six mixed photographs; tables on the screen, the picture in out/demo
+	@$(BIN)/fedica demo -o out/demo
+
+test: lint unit  ## style, types, import arrows, then every test on the built wheel
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The package is imported from site-packages, never from src; doctests of the installed modules and of README run too.
+unit: $(VENV)/.dev
+	$(BIN)/pytest tests --pyargs fedica README.md --doctest-modules --doctest-glob='*.md' \
+		--cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
+
+clean:  ## remove everything that the targets made
+	rm -rf $(VENV) dist out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit("fedica needs Python 3.11 or newer: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install 'hatchling>=1.26'
+	@touch $@
+
+dist/.wheel: pyproject.toml README.md LICENSE $(SOURCES) | $(VENV)/.python
+	@echo "Building the wheel"
+	@rm -rf dist
+	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@touch $@
+
+# Two environments in one: the demo needs less. The second pip replaces a wheel of the same version.
+$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: dist/.wheel
+	@echo "Installing fedica[$*]"
+	@$(PIP) install "$$(ls dist/*.whl)[$*]"
+	@$(PIP) install --no-deps --force-reinstall dist/*.whl
+	@touch $@

@@ -1,0 +1,89 @@
+"""The command line: each command parses, calls one function of the library, and prints.
+
+Exit codes: 0 done; 1 the input was refused, with one clear sentence on stderr, never a traceback; 2 wrong usage;
+130 stopped by Ctrl-C. Modules of commands import what they compute with inside the command, so that help is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fedica import __version__
+from fedica.cli.console import examples, make_plain
+from fedica.cli.demo import demo
+from fedica.errors import FedicaError
+
+
+class Sentences(TyperGroup):
+    """A group of commands that turns what the library raises on purpose into one sentence and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except FedicaError as error:
+            sentence, code = str(error), 1
+        except BrokenPipeError:
+            raise  # the reader of a pipe left; typer ends quietly
+        except OSError as error:
+            sentence, code = _about_file(error), 1
+        except MemoryError as error:
+            sentence, code = f"not enough memory{f': {error}' if str(error) else ''}. Give less data at a time.", 1
+        except KeyboardInterrupt:
+            sentence, code = "stopped by Ctrl-C before it was done.", 130
+        typer.echo(f"Error: {sentence}", err=True)
+        raise typer.Exit(code)
+
+
+app = typer.Typer(
+    name="fedica",
+    cls=Sentences,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples("fedica demo", "fedica demo --help"),
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fedica {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def fedica(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """One-shot robust federated ICA: every client sends its atoms once, bad clients do not spoil the result."""
+
+
+# One line a command.
+app.command(epilog=examples("fedica demo", "fedica demo -o photographs --random-state 3"))(demo)
+make_plain(app)
+
+
+def main() -> None:
+    """Run the program ``fedica``."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows "?", never a traceback
+    warnings.showwarning = _show_warning
+    app(prog_name="fedica")
+
+
+def _about_file(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename!r} cannot be used: {reason}." if error.filename is not None else f"{reason}."
+
+
+def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    typer.echo(f"Warning: {message}", err=True)

@@ -1,0 +1,78 @@
+"""What every command shares: examples in its help, tables on the screen, plain text anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_WIDTH = 100
+"""Characters a line when the output is not a terminal, whatever the machine that runs it thinks."""
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help has no escapes: typer before 0.21 escapes "[default: ...]" for rich even in plain help."""
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help text."""
+        return super().get_help(ctx).replace("\\[", "[")
+
+
+def make_plain(app: typer.Typer) -> None:
+    """Give all commands registered so far plain help, which reads the same on a terminal, in a pipe and in the docs."""
+    app.rich_markup_mode = None
+    for command in app.registered_commands:
+        command.cls = PlainCommand
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            make_plain(group.typer_instance)
+
+
+def examples(*commands: str) -> str:
+    r"""Return the last part of a command's help: lines that can be copied and run.
+
+    The mark ``\b`` tells the help's formatter not to join the lines.
+    """
+    return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])
+
+
+def console() -> Console:
+    """Return where a command prints: colours and the terminal's width on a terminal, plain text otherwise."""
+    from rich.console import Console
+
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+
+
+def print_table(
+    out: Console, columns: Sequence[str], rows: Iterable[Sequence[str]], *, strong: Iterable[int] = ()
+) -> None:
+    """Print a table; the first column is text, the others line up on the right.
+
+    Parameters
+    ----------
+    out : rich.console.Console
+        Where to, from `console`.
+    columns : sequence of str
+        Headings. One that starts with "<" is a column of text, lined up on the left.
+    rows : iterable of sequence of str
+        One text a column.
+    strong : iterable of int
+        Numbers of the rows to stress.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for k, heading in enumerate(columns):
+        text = k == 0 or heading.startswith("<")
+        table.add_column(heading.removeprefix("<"), justify="left" if text else "right", overflow="fold")
+    stressed = set(strong)
+    for k, row in enumerate(rows):
+        table.add_row(*row, style="bold" if k in stressed else None)
+    out.print(table)
