@@ -11,6 +11,7 @@ from fedica.exchange.aggregates import (
     write_aggregate,
 )
 from fedica.exchange.contributions import (
+    Provenance,
     Received,
     contribution_from_bytes,
     contribution_to_bytes,
@@ -19,7 +20,10 @@ from fedica.exchange.contributions import (
     receive_bytes,
     write_contribution,
 )
+from fedica.exchange.details import details_from_bytes, details_to_bytes, read_details, write_details
 from fedica.exchange.files import file_name
+from fedica.exchange.folder import ResultFolder, read_folder, summarise, write_folder
+from fedica.exchange.intake import read_contributions
 from fedica.exchange.signatures import (
     SigningKey,
     TrustedKeys,
@@ -28,26 +32,39 @@ from fedica.exchange.signatures import (
     read_signing_key,
     read_trusted_keys,
 )
+from fedica.exchange.studies import read_study, write_study
 
 __all__ = [
+    "Provenance",
     "PublicAggregate",
     "Received",
+    "ResultFolder",
     "SigningKey",
     "TrustedKeys",
     "aggregate_from_bytes",
     "aggregate_to_bytes",
     "contribution_from_bytes",
     "contribution_to_bytes",
+    "details_from_bytes",
+    "details_to_bytes",
     "file_name",
     "keygen",
     "public_part",
     "read_aggregate",
     "read_contribution",
+    "read_contributions",
+    "read_details",
+    "read_folder",
     "read_public_key",
     "read_signing_key",
+    "read_study",
     "read_trusted_keys",
     "receive",
     "receive_bytes",
+    "summarise",
     "write_aggregate",
     "write_contribution",
+    "write_details",
+    "write_folder",
+    "write_study",
 ]

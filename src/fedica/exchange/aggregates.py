@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
 from fedica.exchange.format import Container, Kind, common_metadata, declared, natural, parse, serialise, take
 from fedica.exchange.header import parse_texts
+from fedica.exchange.plain import json_text
 from fedica.records import INDEPENDENCE, MIXING, Aggregate, Terms, check_features, check_name
 
 AGGREGATE = Kind("fedica.aggregate", max_header=4 * 1024 * 1024, max_numbers=20_000_000)
@@ -94,12 +94,12 @@ def write_aggregate(aggregate: Aggregate | PublicAggregate, path: PathLike) -> N
     path : path-like
         The file; an older one is replaced.
     """
-    write_atomic(path, aggregate_chunks(aggregate))
+    write_atomic(path, _chunks(aggregate))
 
 
 def aggregate_to_bytes(aggregate: Aggregate | PublicAggregate) -> bytes:
     """Return the bytes that `write_aggregate` writes."""
-    return b"".join(aggregate_chunks(aggregate))
+    return b"".join(_chunks(aggregate))
 
 
 def read_aggregate(path: PathLike) -> PublicAggregate:
@@ -130,8 +130,7 @@ def aggregate_from_bytes(data: bytes, *, source: str = "aggregate") -> PublicAgg
         raise FormatError(f"{source}: {error}") from error
 
 
-def aggregate_chunks(aggregate: Aggregate | PublicAggregate) -> list[bytes | memoryview]:
-    """Return the canonical bytes of the public part, in chunks."""
+def _chunks(aggregate: Aggregate | PublicAggregate) -> list[bytes | memoryview]:
     public = aggregate if isinstance(aggregate, PublicAggregate) else public_part(aggregate)
     metadata = {
         **common_metadata(AGGREGATE),
@@ -150,7 +149,7 @@ def terms_metadata(terms: Terms) -> dict[str, str]:
     features = terms.features
     return declared(
         {
-            "features": None if features is None else json.dumps(features, ensure_ascii=False, separators=(",", ":")),
+            "features": None if features is None else json_text(features, "a list of features"),
             "independence": terms.independence,
             "mixing": terms.mixing,
             "study": terms.study,

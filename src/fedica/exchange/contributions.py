@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from fedica.errors import ContributionError, FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, sha256, write_atomic
 from fedica.exchange.format import Container, Kind, common_metadata, declared, natural, parse, serialise, take
 from fedica.exchange.header import parse_texts
+from fedica.exchange.plain import json_text
 from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, sign
 from fedica.records import Contribution, check_name
 
@@ -25,14 +25,16 @@ RESERVED = frozenset((*_OURS, "key", "signature"))
 """The metadata fields that the format defines; all others are a contribution's ``extra``."""
 
 
-@dataclass(frozen=True, eq=False)
-class Received:
-    """A contribution as it arrived: what it holds, and where that came from.
+@dataclass(frozen=True)
+class Provenance:
+    """Where a contribution came from.
 
     Parameters
     ----------
-    contribution : Contribution
-        What the client sent.
+    client : str
+        Who it says it is from.
+    n_samples : int or None
+        The samples that it declares.
     source : str
         The file or message that it came in.
     n_bytes : int
@@ -47,13 +49,30 @@ class Received:
         Whether the signature was checked against the client's trusted key, and held.
     """
 
-    contribution: Contribution
+    client: str
+    n_samples: int | None
     source: str
     n_bytes: int
     sha256: str
     fedica: str
     key: str | None
     verified: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """A contribution as it arrived: what it holds, and where that came from.
+
+    Parameters
+    ----------
+    contribution : Contribution
+        What the client sent.
+    provenance : Provenance
+        Where it came from.
+    """
+
+    contribution: Contribution
+    provenance: Provenance
 
 
 def write_contribution(contribution: Contribution, path: PathLike, *, key: SigningKey | None = None) -> None:
@@ -125,15 +144,17 @@ def receive_bytes(
     except InputError as error:
         sentence = str(error) if str(error).startswith(source) else f"{source}: {error}"
         raise ContributionError(sentence, client) from error
-    return Received(
-        contribution,
+    provenance = Provenance(
+        client,
+        contribution.n_samples,
         source,
         len(data),
         sha256(data),
-        container.metadata.get("fedica", ""),
-        container.metadata.get("key"),
-        trusted is not None,
+        fedica=container.metadata.get("fedica", ""),
+        key=container.metadata.get("key"),
+        verified=trusted is not None,
     )
+    return Received(contribution, provenance)
 
 
 def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:
@@ -147,7 +168,7 @@ def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | 
     fields = {
         "client": client,
         "n_samples": None if contribution.n_samples is None else str(contribution.n_samples),
-        "features": None if features is None else json.dumps(features, ensure_ascii=False, separators=(",", ":")),
+        "features": None if features is None else json_text(features, f"client {client!r}: features"),
         "solver": contribution.solver,
         "independence": contribution.independence,
         "mixing": contribution.mixing,

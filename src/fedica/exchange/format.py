@@ -135,8 +135,8 @@ def check_version(version: object, name: str, source: str) -> None:
     """Refuse a version of the format that this fedica does not know."""
     if version != VERSION:
         raise FormatError(
-            f"{source}: fedica {fedica.__version__} reads version {VERSION!r} of {name}; version {str(version)[:60]!r} came. "
-            f"Update fedica (pip install -U fedica), or ask for the file in version {VERSION!r}."
+            f"{source}: fedica {fedica.__version__} reads version {VERSION!r} of {name}; version "
+            f"{str(version)[:60]!r} came. Update fedica (pip install -U fedica), or ask for a file of its version."
         )
 
 

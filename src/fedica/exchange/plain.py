@@ -7,19 +7,32 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from fedica.errors import FormatError
+import numpy as np
+
+from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded
 from fedica.exchange.format import VERSION, check_version
 from fedica.exchange.header import encodable
 
 
 def plain_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
-    """Return the file's bytes: the format, the version, then the fields that are not ``None``, in order."""
-    content = {"format": name, "version": VERSION, **{k: v for k, v in fields.items() if v is not None}}
-    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    """Return the file's bytes: the format, the version, then the fields, in order."""
+    content = {"format": name, "version": VERSION, **fields}
+    return json_text(content, f"a {name} file", indent=2).encode() + b"\n"
+
+
+def json_text(value: Any, what: str, *, indent: int | None = None) -> str:
+    """Return the value as JSON, compact unless it is indented; refuse what JSON or UTF-8 cannot say."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    try:
+        text = json.dumps(
+            value, ensure_ascii=False, indent=indent, separators=separators, allow_nan=False, default=_plain_value
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} holds plain texts, finite numbers and truth values ({error}).") from error
     if not encodable(text):
-        raise FormatError(f"a {name} file holds Unicode text; half a surrogate pair came.")
-    return text.encode() + b"\n"
+        raise InputError(f"{what} holds Unicode text; half a surrogate pair came.")
+    return text
 
 
 def read_plain(path: PathLike, name: str, *, limit: int) -> dict[str, Any]:
@@ -46,6 +59,12 @@ def parse_json(data: bytes | str, source: str) -> Any:
     except ValueError as error:
         raise FormatError(f"{source}: it is not JSON as fedica reads it ({str(error)[:200]}).") from error
     return value
+
+
+def _plain_value(value: object) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} came")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,219 @@
+"""The whole aggregate <-> file: what the coordinator keeps, with every client's atoms; nothing is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedica.errors import FormatError, InputError
+from fedica.exchange.aggregates import read_terms, terms_metadata
+from fedica.exchange.files import PathLike, read_bounded, write_atomic
+from fedica.exchange.format import Container, Kind, common_metadata, declared, parse, serialise, take
+from fedica.exchange.header import parse_texts
+from fedica.exchange.plain import json_text, parse_json
+from fedica.records import Aggregate, Certificate, Rejection, Trust, check_name
+
+DETAILS = Kind("fedica.details", max_header=64 * 1024 * 1024, max_numbers=250_000_000)
+_MAX_OPTIONS = 64 * 1024
+
+# name: (dtype, its dimensions by what they count; "*" is any number)
+TENSORS = {
+    "mixing": ("F64", "dr"),
+    "centres": ("F64", "dr"),
+    "atoms": ("F64", "dR"),
+    "labels": ("I64", "R"),
+    "signs": ("F64", "R"),
+    "client_of_atom": ("I64", "R"),
+    "spectrum": ("F64", "*"),
+    "support": ("I64", "r"),
+    "spread": ("F64", "r"),
+}
+TRUST_TENSORS = {
+    "angle": ("F64", "K"),
+    "angles": ("F64", "Kr"),
+    "has": ("BOOL", "Kr"),
+    "n_unmatched": ("I64", "K"),
+    "influence": ("F64", "K"),
+}
+MEDIAN_GAP = ("F64", "r")
+
+
+def write_details(aggregate: Aggregate, path: PathLike) -> None:
+    """Write a whole aggregate to one file, whole or not at all. It holds every client's atoms: keep it.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        What the server computed.
+    path : path-like
+        The file; an older one is replaced.
+    """
+    write_atomic(path, _chunks(aggregate))
+
+
+def read_details(path: PathLike) -> Aggregate:
+    """Read a whole aggregate back, as it was written.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Raises
+    ------
+    FormatError
+        If it is not as docs/format.md defines it.
+    """
+    data = read_bounded(path, limit=DETAILS.max_bytes, what="a details file")
+    return details_from_bytes(data, source=os.fspath(path))
+
+
+def details_to_bytes(aggregate: Aggregate) -> bytes:
+    """Return the bytes that `write_details` writes."""
+    return b"".join(_chunks(aggregate))
+
+
+def details_from_bytes(data: bytes, *, source: str = "details") -> Aggregate:
+    """Return the aggregate that the bytes hold; errors start with ``source``."""
+    container = parse(data, DETAILS, source)
+    try:
+        return _aggregate(container)
+    except FormatError:
+        raise
+    except InputError as error:
+        raise FormatError(f"{source}: {error}") from error
+
+
+def _chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
+    metadata: dict[str, str | None] = {
+        **common_metadata(DETAILS),
+        **terms_metadata(aggregate.terms),
+        "method": aggregate.method,
+        "options": json_text(dict(aggregate.options), "the options of an aggregate"),
+        "clients": _texts_of(aggregate.clients),
+        "rejected_client": _texts_of([x.client for x in aggregate.rejected]),
+        "rejected_reason": _texts_of([x.reason for x in aggregate.rejected]),
+        "rejected_source": _texts_of([x.source for x in aggregate.rejected]),
+    }
+    tensors = {name: getattr(aggregate, name) for name in TENSORS}
+    if (trust := aggregate.trust) is not None:
+        metadata |= {"trust_verdict": _texts_of(trust.verdict), "trust_reason": _texts_of(trust.reason)}
+        tensors |= {f"trust_{name}": getattr(trust, name) for name in TRUST_TENSORS}
+    if (certificate := aggregate.certificate) is not None:
+        metadata["kmeans_objective"] = _number_text(certificate.kmeans_objective)
+        metadata["kmeans_lower_bound"] = _number_text(certificate.kmeans_lower_bound)
+        tensors["median_gap"] = certificate.median_gap
+    container = Container("this aggregate", declared(metadata), tensors)
+    _aggregate(container)  # nobody writes what nobody can read
+    return serialise(container.metadata, container.tensors)
+
+
+def _aggregate(container: Container) -> Aggregate:
+    clients = tuple(_texts(container, "clients"))
+    for name in clients:
+        check_name(name, "a client's name")
+    sizes = {"K": len(clients)}
+    arrays = {name: _tensor(container, name, *spec, sizes) for name, spec in TENSORS.items()}
+    if len(set(clients)) < sizes["K"] or 0 in (sizes["K"], sizes["d"], sizes["r"], sizes["R"]):
+        raise FormatError(f"{container.source}: clients must be distinct, and nothing may be empty; sizes are {sizes}.")
+    _check_range(container, "labels", arrays["labels"], -1, sizes["r"] - 1)
+    _check_range(container, "client_of_atom", arrays["client_of_atom"], 0, sizes["K"] - 1)
+    _check_range(container, "support", arrays["support"], 0, sizes["K"])
+    if not np.all(np.abs(arrays["signs"]) == 1):
+        raise FormatError(f"{container.source}: 'signs' must be +1 or -1.")
+    for name in ("mixing", "centres", "atoms"):
+        if not np.isfinite(arrays[name]).all():
+            raise FormatError(f"{container.source}: {name!r} must be finite.")
+    options = parse_json(_text(container, "options", most=_MAX_OPTIONS), f"{container.source}: options")
+    if not isinstance(options, dict):
+        raise FormatError(f"{container.source}: 'options' must be a JSON object.")
+    return Aggregate(
+        **arrays,
+        clients=clients,
+        trust=_trust(container, clients, sizes),
+        rejected=_rejected(container),
+        method=check_name(_text(container, "method"), "the method"),
+        options=options,
+        terms=read_terms(container.metadata, sizes["d"]),
+        certificate=_certificate(container, sizes),
+    )
+
+
+def _trust(container: Container, clients: tuple[str, ...], sizes: dict[str, int]) -> Trust | None:
+    if "trust_verdict" not in container.metadata:
+        return None
+    verdict, reason = tuple(_texts(container, "trust_verdict")), tuple(_texts(container, "trust_reason"))
+    if not len(verdict) == len(reason) == sizes["K"]:
+        raise FormatError(
+            f"{container.source}: {sizes['K']} clients need as many verdicts and reasons; {len(verdict)} and "
+            f"{len(reason)} came."
+        )
+    arrays = {name: _tensor(container, f"trust_{name}", *spec, sizes) for name, spec in TRUST_TENSORS.items()}
+    return Trust(clients, verdict, reason, **arrays)
+
+
+def _rejected(container: Container) -> tuple[Rejection, ...]:
+    columns = [_texts(container, f"rejected_{name}") for name in ("client", "reason", "source")]
+    if len({len(column) for column in columns}) > 1:
+        raise FormatError(f"{container.source}: the three lists of rejections must be equally long.")
+    return tuple(Rejection(*row) for row in zip(*columns, strict=True))
+
+
+def _certificate(container: Container, sizes: dict[str, int]) -> Certificate | None:
+    if "median_gap" not in container.tensors:
+        return None
+    return Certificate(
+        _number(container, "kmeans_objective"),
+        _number(container, "kmeans_lower_bound"),
+        _tensor(container, "median_gap", *MEDIAN_GAP, sizes),
+    )
+
+
+def _tensor(container: Container, name: str, dtype: str, dimensions: str, sizes: dict[str, int]) -> Any:
+    """Return a tensor whose dimensions agree with those met before; ``sizes`` collects them."""
+    array = take(container, name, dtype, len(dimensions))
+    for letter, size in zip(dimensions, array.shape, strict=True):
+        if letter != "*" and sizes.setdefault(letter, size) != size:
+            raise FormatError(
+                f"{container.source}: tensor {name!r} has shape {array.shape}; {letter} = {sizes[letter]} elsewhere."
+            )
+    return array
+
+
+def _check_range(container: Container, name: str, values: Any, low: int, high: int) -> None:
+    if values.size and not (low <= values.min() and values.max() <= high):
+        raise FormatError(
+            f"{container.source}: {name!r} must lie from {low} to {high}; {values.min()} to {values.max()} came."
+        )
+
+
+def _text(container: Container, name: str, most: int | None = None) -> str:
+    text = container.metadata.get(name)
+    if text is None:
+        raise FormatError(f"{container.source}: the metadata field {name!r} is missing.")
+    if most is not None and len(text) > most:
+        raise FormatError(f"{container.source}: {name!r} has at most {most} characters; {len(text)} came.")
+    return text
+
+
+def _texts(container: Container, name: str) -> list[str]:
+    return parse_texts(_text(container, name), f"{container.source}: {name!r}")
+
+
+def _number(container: Container, name: str) -> float | None:
+    text = container.metadata.get(name)
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        raise FormatError(f"{container.source}: {name!r} must be a number; {text!r:.60} came.") from None
+
+
+def _texts_of(texts: Sequence[str]) -> str:
+    return json_text(list(texts), "an aggregate")
+
+
+def _number_text(number: float | None) -> str | None:
+    return None if number is None else repr(float(number))

@@ -1,0 +1,170 @@
+"""The result folder: everything about one aggregate, for the clients, the coordinator and the spreadsheet."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import fedica
+from fedica.errors import FormatError
+from fedica.exchange.aggregates import AGGREGATE, PublicAggregate, aggregate_from_bytes, aggregate_to_bytes
+from fedica.exchange.contributions import Provenance
+from fedica.exchange.details import DETAILS, details_from_bytes, details_to_bytes
+from fedica.exchange.files import PathLike, read_bounded, sha256
+from fedica.exchange.plain import plain_bytes, read_plain
+from fedica.exchange.swap import aside_of, replace_folder
+from fedica.exchange.tables import clients_table, components_table, mixing_table, rejected_table
+from fedica.records import Aggregate
+
+SUMMARY = "fedica.summary"
+FILES = (
+    "aggregate.safetensors",
+    "details.safetensors",
+    "mixing.csv",
+    "components.csv",
+    "clients.csv",
+    "rejected.csv",
+    "summary.json",
+)
+"""What `write_folder` writes."""
+OWN_NAMES = (*FILES, "report.html")
+"""What a result folder may hold when a newer result replaces it: the report of an older one goes with it."""
+_MAX_SUMMARY_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, eq=False)
+class ResultFolder:
+    """What a result folder holds.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        The whole aggregate, from details.safetensors.
+    public : PublicAggregate
+        What goes back to the clients, from aggregate.safetensors.
+    provenance : tuple of Provenance
+        Where each admitted contribution came from, as far as is known.
+    summary : mapping
+        The content of summary.json.
+    """
+
+    aggregate: Aggregate
+    public: PublicAggregate
+    provenance: tuple[Provenance, ...]
+    summary: Mapping[str, Any]
+
+
+def write_folder(aggregate: Aggregate, folder: PathLike, *, provenance: Iterable[Provenance] = ()) -> None:
+    """Write everything about an aggregate to one folder, whole or not at all.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        What the server computed.
+    folder : path-like
+        The folder. It may be absent, empty, or an older result, which is replaced; a folder with anything else in it
+        is refused, because replacing it would lose that.
+    provenance : iterable of Provenance
+        Where the contributions came from.
+    """
+    origins = {origin.client: origin for origin in provenance}
+    contents = {
+        "aggregate.safetensors": aggregate_to_bytes(aggregate),
+        "details.safetensors": details_to_bytes(aggregate),
+        "mixing.csv": mixing_table(aggregate),
+        "components.csv": components_table(aggregate),
+        "clients.csv": clients_table(aggregate, origins),
+        "rejected.csv": rejected_table(aggregate),
+    }
+    summary = summarise(aggregate, origins.values()) | {"files": {name: sha256(x) for name, x in contents.items()}}
+    contents["summary.json"] = plain_bytes(SUMMARY, summary)
+    replace_folder(folder, {name: [content] for name, content in contents.items()}, OWN_NAMES)
+
+
+def read_folder(folder: PathLike) -> ResultFolder:
+    """Read a result folder; its files must be those that were written together.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder.
+
+    Raises
+    ------
+    FormatError
+        If a file is missing, damaged, or of another run.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        aside = aside_of(path)
+        remedy = f" An interrupted run left the previous result as {aside}: rename it." if aside.is_dir() else ""
+        raise FormatError(f"{path}: there is no result folder of this name.{remedy}")
+    summary = read_plain(path / "summary.json", SUMMARY, limit=_MAX_SUMMARY_BYTES)
+    return ResultFolder(
+        details_from_bytes(_file(path, DETAILS.max_bytes, "details.safetensors", summary), source=str(path)),
+        aggregate_from_bytes(_file(path, AGGREGATE.max_bytes, "aggregate.safetensors", summary), source=str(path)),
+        _provenance(summary, path / "summary.json"),
+        summary,
+    )
+
+
+def summarise(aggregate: Aggregate, provenance: Iterable[Provenance] = ()) -> dict[str, Any]:
+    """Return the content of summary.json without its files' fingerprints: plain texts, numbers, lists and objects."""
+    terms, certificate = aggregate.terms, aggregate.certificate
+    return {
+        "fedica": fedica.__version__,
+        "study": terms.study,
+        "method": aggregate.method,
+        "options": dict(aggregate.options),
+        "independence": terms.independence,
+        "mixing": terms.mixing,
+        "n_features": terms.n_features,
+        "n_components": aggregate.n_components,
+        "n_clients": len(aggregate.clients),
+        "n_atoms": int(aggregate.labels.size),
+        "n_rejected": len(aggregate.rejected),
+        "support": aggregate.support.tolist(),
+        "spread_degrees": [_finite(angle) for angle in aggregate.spread.tolist()],
+        "verdicts": None if aggregate.trust is None else dict(sorted(Counter(aggregate.trust.verdict).items())),
+        "kmeans_gamma": None if certificate is None else _finite(certificate.kmeans_gamma),
+        "median_gap": None if certificate is None else _finite(float(certificate.median_gap.max())),
+        "contributions": [asdict(origin) for origin in sorted(provenance, key=lambda origin: origin.client)],
+    }
+
+
+def _file(path: Path, limit: int, name: str, summary: Mapping[str, Any]) -> bytes:
+    data = read_bounded(path / name, limit=limit, what="a result file")
+    fingerprints = summary.get("files")
+    if not isinstance(fingerprints, dict) or fingerprints.get(name) != sha256(data):
+        raise FormatError(f"{path / name}: it is not the file that summary.json beside it was written with.")
+    return data
+
+
+def _provenance(summary: Mapping[str, Any], source: Path) -> tuple[Provenance, ...]:
+    types: dict[str, type | tuple[type, ...]] = {
+        "client": str,
+        "n_samples": (int, type(None)),
+        "source": str,
+        "n_bytes": int,
+        "sha256": str,
+        "fedica": str,
+        "key": (str, type(None)),
+        "verified": bool,
+    }
+    rows = summary.get("contributions", [])
+    for row in rows if isinstance(rows, list) else [None]:
+        if (
+            not isinstance(row, dict)
+            or row.keys() != types.keys()
+            or not all(isinstance(row[name], kind) for name, kind in types.items())
+        ):
+            raise FormatError(f"{source}: 'contributions' must be a list of objects with {', '.join(types)}.")
+    return tuple(Provenance(**row) for row in rows)
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None

@@ -1,0 +1,66 @@
+"""The coordinator's mailbox: contributions from files and folders, one bad file never stops the rest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from fedica.errors import ContributionError, FedicaError
+from fedica.exchange.contributions import Received, receive
+from fedica.exchange.files import PathLike
+from fedica.exchange.signatures import TrustedKeys
+from fedica.records import Rejection
+
+SUFFIX = ".safetensors"
+UNKNOWN_CLIENT = "(unknown)"
+
+
+def read_contributions(
+    paths: PathLike | Iterable[PathLike], *, trusted: TrustedKeys | None = None, study: str | None = None
+) -> Iterator[Received | Rejection]:
+    """Read contributions one by one: each gives what was received, or a rejection that says why.
+
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+        Files, and folders whose ``*.safetensors`` files are read in the order of their names (hidden files are left
+        out). A file that is named twice is read once.
+    trusted, study
+        As for `read_contribution`.
+
+    Yields
+    ------
+    Received or Rejection
+        A rejection whose client is not known names ``(unknown)``; its source is always the path.
+    """
+    seen: set[str] = set()
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        for file in _files(Path(path)):
+            if isinstance(file, Rejection):
+                yield file
+            elif (place := os.path.realpath(file)) not in seen:
+                seen.add(place)
+                yield _receive(file, trusted, study)
+
+
+def _files(path: Path) -> Iterator[Path | Rejection]:
+    try:
+        if not path.is_dir():
+            yield path
+            return
+        files = sorted(p for p in path.iterdir() if p.suffix == SUFFIX and not p.name.startswith("."))
+    except (OSError, ValueError) as error:
+        yield Rejection(UNKNOWN_CLIENT, f"{path}: the folder cannot be read ({error}).", str(path))
+        return
+    if not files:
+        yield Rejection(UNKNOWN_CLIENT, f"{path}: there is no *{SUFFIX} file in this folder.", str(path))
+    yield from files
+
+
+def _receive(file: Path, trusted: TrustedKeys | None, study: str | None) -> Received | Rejection:
+    try:
+        return receive(file, trusted=trusted, study=study)
+    except FedicaError as error:
+        client = error.client if isinstance(error, ContributionError) else UNKNOWN_CLIENT
+        return Rejection(client, str(error), str(file))

@@ -1,0 +1,99 @@
+"""An aggregate as tables for people and spreadsheets: mixing, components, clients, rejected."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from fedica.exchange.contributions import Provenance
+from fedica.records import Aggregate
+
+# A spreadsheet takes a cell that starts with one of these for a formula; a hostile client chooses its own name.
+_FORMULA_SIGNS = "=+-@\t\r\n＝＋－＠'"
+Cell = str | int | float | bool | None
+
+
+def mixing_table(aggregate: Aggregate) -> bytes:
+    """One row a feature: its name, and its entry in every component."""
+    features = aggregate.terms.features or [f"feature_{i}" for i in range(aggregate.mixing.shape[0])]
+    header = ["feature", *(f"component_{a}" for a in range(aggregate.n_components))]
+    return _csv(header, ([name, *row] for name, row in zip(features, aggregate.mixing.tolist(), strict=True)))
+
+
+def components_table(aggregate: Aggregate) -> bytes:
+    """One row a component: who supports it, and how well its atoms agree."""
+    header = ["component", "support", "spread_degrees", "centre_norm", "degenerate", "median_gap"]
+    norms = np.linalg.norm(aggregate.centres, axis=0).tolist()
+    degenerate = set(aggregate.degenerate.tolist())
+    certificate = aggregate.certificate
+    gaps = [None] * aggregate.n_components if certificate is None else certificate.median_gap.tolist()
+    support, spread = aggregate.support.tolist(), aggregate.spread.tolist()
+    return _csv(
+        header,
+        ([a, support[a], spread[a], norms[a], a in degenerate, gaps[a]] for a in range(aggregate.n_components)),
+    )
+
+
+def clients_table(aggregate: Aggregate, provenance: Mapping[str, Provenance]) -> bytes:
+    """One row an admitted client: what it sent, and what the server thinks of it."""
+    header = [
+        *("client", "verdict", "reason", "angle_degrees", "influence_degrees", "n_atoms", "n_unmatched", "missing"),
+        *("n_samples", "source", "n_bytes", "sha256", "key", "verified"),
+    ]
+    n_clients, n_components = len(aggregate.clients), aggregate.n_components
+    found = aggregate.labels >= 0
+    n_atoms = np.bincount(aggregate.client_of_atom, minlength=n_clients).tolist()
+    n_found = np.bincount(aggregate.client_of_atom[found], minlength=n_clients).tolist()
+    has = np.zeros((n_clients, n_components), dtype=bool)
+    has[aggregate.client_of_atom[found], aggregate.labels[found]] = True
+    rows = []
+    for k, client in enumerate(aggregate.clients):
+        row: dict[str, Cell] = {
+            "client": client,
+            "n_atoms": n_atoms[k],
+            "n_unmatched": n_atoms[k] - n_found[k],
+            "missing": " ".join(map(str, np.flatnonzero(~has[k]))),
+        }
+        if aggregate.trust is not None:
+            trust = aggregate.trust[client]
+            row |= {
+                "verdict": trust.verdict,
+                "reason": trust.reason,
+                "angle_degrees": trust.angle,
+                "influence_degrees": trust.influence,
+                "n_unmatched": trust.n_unmatched,
+                "missing": " ".join(map(str, trust.missing)),
+            }
+        if (origin := provenance.get(client)) is not None:
+            row |= {
+                name: getattr(origin, name) for name in ("n_samples", "source", "n_bytes", "sha256", "key", "verified")
+            }
+        rows.append([row.get(name) for name in header])
+    return _csv(header, rows)
+
+
+def rejected_table(aggregate: Aggregate) -> bytes:
+    """One row a contribution that was left out, and why."""
+    return _csv(["client", "reason", "source"], ([x.client, x.reason, x.source] for x in aggregate.rejected))
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return stream.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _cell(value: Cell) -> str:
+    """Numbers as Python writes them (nothing is lost), truth values as true and false, texts never as a formula."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"'{value}" if value.lstrip(" ").startswith(tuple(_FORMULA_SIGNS)) else value
+    return repr(value)
