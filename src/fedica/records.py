@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
@@ -438,7 +439,7 @@ def check_name(name: object, what: str) -> str:
         raise InputError(f"{what} must be a text that is not empty; {name!r} came.")
     if len(name) > MAX_NAME:
         raise InputError(f"{what} may have at most {MAX_NAME} characters; {len(name)} came ({name[:40]!r}...).")
-    if any(ord(letter) < 32 or 0xD800 <= ord(letter) <= 0xDFFF for letter in name):
+    if any(ord(letter) < 32 or 0x7F <= ord(letter) <= 0x9F or 0xD800 <= ord(letter) <= 0xDFFF for letter in name):
         raise InputError(f"{what} may not contain control characters; {name!r} came.")
     return name
 
@@ -451,7 +452,7 @@ def check_features(features: Sequence[str], what: str) -> tuple[str, ...]:
     if not names:
         raise InputError(f"{what} must name at least one feature; none came.")
     if len(set(names)) < len(names):
-        twice = next(f for f in names if names.count(f) > 1)
+        twice = Counter(names).most_common(1)[0][0]
         raise InputError(f"{what} must be distinct; {twice!r} came more than once.")
     return names
 
