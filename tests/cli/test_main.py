@@ -1,0 +1,203 @@
+"""The program as a whole: help, versions, exit codes, and sentences where Python would print a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import fedica
+from fedica.cli import Sentences, app, main
+from fedica.cli.console import console, examples, make_plain, print_table
+from fedica.errors import DataError, MissingExtraError
+
+PROGRAM = [sys.executable, "-c", "from fedica.cli import main; main()"]
+
+
+def run(*arguments, **options):
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False, **options)
+
+
+def all_commands(group=None, path=()):
+    """Every command of the program, as the words that call it."""
+    group = group or typer.main.get_command(app)
+    found = []
+    for name, command in group.commands.items():
+        deeper = getattr(command, "commands", None)
+        found += all_commands(command, (*path, name)) if deeper else [(*path, name)]
+    return found
+
+
+def failing_app(error):
+    """Return a program with one command, which raises the error."""
+    program = typer.Typer(cls=Sentences)
+
+    @program.callback()
+    def group():
+        pass
+
+    @program.command()
+    def fail():
+        raise error
+
+    return program
+
+
+def test_no_arguments_show_the_help_as_wrong_usage():
+    """The help lists all top commands."""
+    result = run()
+    assert result.returncode == 2
+    shown = result.stdout + result.stderr
+    assert shown.startswith("Usage: fedica")
+    assert all(command[0] in shown for command in all_commands())
+
+
+def test_version():
+    """The version of the package, and nothing else."""
+    result = run("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"fedica {fedica.__version__}\n", "")
+
+
+def test_help_loads_no_numerical_library():
+    """What makes help slow is not imported before a command runs."""
+    heavy = ["scipy", "sklearn", "matplotlib", "plotly", "skimage", "pandas"]
+    code = f"import sys, fedica.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", all_commands(), ids=" ".join)
+def test_every_command_has_help_with_examples_that_parse(command):
+    """Each example starts with the command, and its options exist: its own parser accepts it."""
+    shown = CliRunner().invoke(app, [*command, "--help"], prog_name="fedica")
+    assert shown.exit_code == 0
+    assert "\\[" not in shown.output
+    _, _, listed = shown.output.partition("Examples:\n")
+    lines = [line.strip() for line in listed.splitlines() if line.strip()]
+    assert lines
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        assert tuple(words[: 1 + len(command)]) == ("fedica", *command)
+        parser = typer.main.get_command(app)
+        for name in command:
+            parser = parser.commands[name]
+        parser.make_context(" ".join(command), words[1 + len(command) :])  # raises on an unknown option or bad value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["demo", "--no-such-option"], "--no-such-option"),
+        (["no-such-command"], "no-such-command"),
+        (["demo", "--random-state", "many"], "many"),
+        (["demo", "--random-state", "-1"], "-1"),
+        (["demo", "surplus"], "surplus"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments, complaint):
+    """The complaint names what is wrong, on stderr; nothing on stdout."""
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert complaint in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (DataError("client 'a': data must be finite."), 1, "Error: client 'a': data must be finite.\n"),
+        (MissingExtraError("install it."), 1, "Error: install it.\n"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "x.npy"),
+            1,
+            "Error: 'x.npy' cannot be used: No such file or directory.\n",
+        ),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, "Error: No space left on device.\n"),
+        (MemoryError(), 1, "Error: not enough memory. Give less data at a time.\n"),
+        (KeyboardInterrupt(), 130, "Error: stopped by Ctrl-C before it was done.\n"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_what_is_raised_becomes_one_sentence_and_an_exit_code(error, code, sentence):
+    """One line on stderr, nothing on stdout."""
+    result = CliRunner().invoke(failing_app(error), ["fail"])
+    assert (result.exit_code, result.stderr, result.stdout) == (code, sentence, "")
+
+
+def test_a_defect_of_our_own_is_not_hidden():
+    """An error that nobody raised on purpose keeps its traceback, so that it can be reported."""
+    result = CliRunner().invoke(failing_app(ZeroDivisionError("ours")), ["fail"])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
+def test_a_reader_that_leaves_ends_the_program_quietly():
+    """``fedica ... | head``: no traceback, no complaint."""
+    code = (
+        "import typer, fedica.cli\n"
+        "@fedica.cli.app.command()\n"
+        "def flood():\n"
+        "    while True: print('x' * 1000)\n"
+        "import sys; sys.argv = ['fedica', 'flood']; fedica.cli.main()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.read(100)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=30) != 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_is_one_sentence_and_130(tmp_path):
+    """A real interrupt in the middle of the demo."""
+    process = subprocess.Popen(
+        [*PROGRAM, "demo", "-o", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    contributions = tmp_path / "contributions"
+    until = time.monotonic() + 60
+    while not (contributions.exists() and any(contributions.iterdir())) and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    assert complaint == "Error: stopped by Ctrl-C before it was done.\n"
+    assert process.returncode == 130
+
+
+def test_warnings_are_sentences_too(monkeypatch, capsys):
+    """No file name, no line of source code: the warning, on stderr."""
+    monkeypatch.setattr(sys, "argv", ["fedica", "--version"])
+    with warnings.catch_warnings():  # puts back what main sets for the process
+        warnings.simplefilter("always")
+        with pytest.raises(SystemExit):
+            main()
+        warnings.warn("channel 'Fz' is constant", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "Warning: channel 'Fz' is constant\n"
+
+
+def test_tables_are_plain_where_no_terminal_is(capsys):
+    """No colours and no cut cells in a pipe: every text stands there whole."""
+    out = console()
+    print_table(out, ["name", "<what", "number"], [["a" * 30, "b" * 30, "1"], ["c", "d", "22"]], strong=[0])
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert re.search(rf"{'a' * 30} +{'b' * 30} +1 *\n +c +d +22 *\n", shown)
+
+
+def test_examples_stay_on_their_own_lines():
+    """The formatter must not join them to one paragraph."""
+    program = typer.Typer()
+    program.command(epilog=examples("one --a", "two --b"))(lambda: None)
+    make_plain(program)
+    assert "  Examples:\n    one --a\n    two --b\n" in CliRunner().invoke(program, ["--help"]).output

@@ -1,0 +1,151 @@
+"""The package as a project: what is public, documented, shipped, and not imported."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from numpydoc.validate import validate
+
+import fedica
+
+ROOT = Path(__file__).parents[1]
+PUBLIC = sorted(set(fedica.__all__) - {"__version__"})
+ASKED_OF_DOCSTRINGS = {
+    "GL08",  # there is a docstring
+    "SS01",  # it opens with a summary
+    "SS03",  # ... which ends with a period
+    "PR01",  # every parameter is documented
+    "PR02",  # no parameter is documented that does not exist
+    "PR03",  # in the order of the signature
+    "PR04",  # with a type
+    "PR07",  # and a description
+    "RT03",  # what is returned is described
+    "YD01",  # yields are documented
+}
+
+
+def modules_imported_by(statement):
+    code = f"import sys; {statement}; print(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    return set(result.stdout.split())
+
+
+def methods_of(name):
+    thing = getattr(fedica, name)
+    if not inspect.isclass(thing):
+        return []
+    return [
+        f"{name}.{member}" for member in vars(thing) if not member.startswith("_") and callable(vars(thing)[member])
+    ]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_there_and_documented(name):
+    """Summary, every parameter with type and description, in order."""
+    faults = [
+        (code, text)
+        for path in [name, *methods_of(name)]
+        for code, text in validate(f"fedica.{path}")["errors"]
+        if code in ASKED_OF_DOCSTRINGS
+    ]
+    assert faults == []
+
+
+def test_the_public_names_are_listed_once_and_in_order():
+    """``__all__`` is sorted, has no doubles, and dir() shows all of it."""
+    assert len(set(fedica.__all__)) == len(fedica.__all__)
+    assert set(fedica.__all__) <= set(dir(fedica))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """As in any module: also what ``hasattr`` and typing mistakes meet."""
+    with pytest.raises(AttributeError, match="LocalIca"):
+        fedica.LocalIca  # noqa: B018
+    with pytest.raises(ImportError, match="LocalIca"):
+        exec("from fedica import LocalIca")  # noqa: S102
+
+
+def test_importing_fedica_loads_nothing_optional():
+    """All public names together need none of the extras, nor what only reports need."""
+    loaded = modules_imported_by("from fedica import *")
+    assert sorted(loaded & {"matplotlib", "skimage", "picard", "plotly", "flwr", "mne", "nilearn"}) == []
+
+
+def test_every_module_can_be_imported_by_itself():
+    """No module relies on another having been imported before it."""
+    package = Path(fedica.__file__).parent
+    names = sorted(
+        ".".join(("fedica", *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
+        for path in package.rglob("*.py")
+    )
+    code = (
+        "import importlib, sys\n"
+        f"for name in {names!r}:\n"
+        "    for loaded in [m for m in sys.modules if m.partition('.')[0] == 'fedica']: del sys.modules[loaded]\n"
+        "    importlib.import_module(name)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_what_is_installed_is_what_the_source_tree_holds():
+    """The wheel ships every file of src/fedica, the marker of its types among them."""
+    source, installed = ROOT / "src" / "fedica", Path(fedica.__file__).parent
+
+    def files(folder):
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+
+    assert files(installed) == files(source)
+    assert "py.typed" in files(installed)
+
+
+def test_the_version_stands_in_one_place_and_in_the_changelog():
+    """The package's version is the newest release of the changelog, or still to be released; the citation agrees."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## \[([^\]]+)\]", changelog, flags=re.MULTILINE)
+    assert newest is not None
+    assert newest[1] in ("Unreleased", fedica.__version__)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {fedica.__version__}\n" in citation
+
+
+def test_readme_links_and_pictures_exist():
+    """Every relative link of the front pages leads to a file."""
+    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text)
+        missing = [link for link in links if not (ROOT / link).exists()]
+        assert missing == []
+
+
+def test_readme_lists_every_target_and_every_command():
+    """The front page names each make target and each command of the program, and none that does not exist."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):.*##", makefile, flags=re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z]+)`", readme)) <= targets
+    commands = importlib.import_module("typer.main").get_command(importlib.import_module("fedica.cli").app).commands
+    named = set(re.findall(r"`fedica ([a-z]+)", readme))
+    assert set(commands) == named
+
+
+def test_extras_are_those_that_the_sentences_name():
+    """``pip install 'fedica[x]'`` in an error message names an extra that exists."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    named = {
+        extra
+        for path in (ROOT / "src").rglob("*.py")
+        for extra in re.findall(r"fedica\[([a-z]+)\]", path.read_text(encoding="utf-8"))
+    }
+    assert named <= set(extras)
