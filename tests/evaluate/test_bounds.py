@@ -70,10 +70,10 @@ def test_theorems_hold_where_their_condition_does(federation_within_the_theory, 
     assert np.all(raw <= bound)
 
     wrong = misclustering(result.labels, promise.labels)
-    assert np.all(wrong.rates <= 8 * promise.eta_a)  # Eq. (eq:cor_cluster_mis_eps)
+    assert np.all(wrong.rates <= 8 * promise.eta_a)  # Eq. (25)
     good = promise.atom_errors < GOOD_ATOM
     assert not np.any(wrong.wrong & good)
-    turn = result.signs * promise.signs  # constant over the good atoms of a component, Lemma (lem:sign_alignment)
+    turn = result.signs * promise.signs  # constant over the good atoms of a component, the lemma of Eq. (26)
     for a in range(truth.shape[1]):
         assert np.unique(turn[good & (promise.labels == a)]).size == 1
 
@@ -117,7 +117,7 @@ def test_perfect_atoms_have_nothing_to_bound():
 
 
 def test_eta_equals_its_dense_definition():
-    """eta_a and eta follow Eq. (def_eta_a), matrix by matrix."""
+    """eta_a and eta follow Eq. (19), matrix by matrix."""
     atoms, clients, truth = some_atoms(np.random.default_rng(5), 3, 7, 0.3)
     promise = theory(atoms, clients, truth)
     r, n_atoms = 3, 21

@@ -25,17 +25,17 @@ class Theory:
     Parameters
     ----------
     labels : ndarray of shape (R,)
-        sigma*, Eq. (def_sigma_star): the true component of each atom; a client gives each component at most one atom.
+        sigma*, Eq. (4): the true component of each atom; a client gives each component at most one atom.
     signs : ndarray of shape (R,)
-        xi*, Eq. (def_xi_star): the sign that brings each atom nearest to its component.
+        xi*, Eq. (5): the sign that brings each atom nearest to its component.
     atom_errors : ndarray of shape (R,)
-        eps_i^(k), Eq. (eqn:def_data_A): distance of each atom, signed, to its component.
+        eps_i^(k), Eq. (21): distance of each atom, signed, to its component.
     sizes : ndarray of shape (r,)
         n_a: atoms of each component.
     eps_a : ndarray of shape (r,)
-        Mean square of the atom errors in each component, Eq. (def_epsilon_ell).
+        Mean square of the atom errors in each component, Eq. (22).
     eta_a : ndarray of shape (r,)
-        Mean square error of the columns of M^(r) in each component, Eq. (def_eta_a).
+        Mean square error of the columns of M^(r) in each component, Eq. (19).
     orthonormal : bool
         Whether the true columns are orthonormal, as the theory assumes.
     """
@@ -54,12 +54,12 @@ class Theory:
 
     @property
     def eps(self) -> float:
-        """The overall error of the atoms, Eq. (def_epsilon_all)."""
+        """The overall error of the atoms, Eq. (23)."""
         return float(self.eps_a.sum())
 
     @property
     def eta(self) -> float:
-        """The overall error of M^(r), Eq. (def_eta_a): r / R times its squared Frobenius norm."""
+        """The overall error of M^(r), Eq. (19): r / R times its squared Frobenius norm."""
         return float(self.sizes @ self.eta_a * self.sizes.size / self.sizes.sum())
 
     @property
@@ -74,7 +74,7 @@ class Theory:
 
     @property
     def eta_bound(self) -> float:
-        """4 (2 sqrt(eps) + eps)^2, never below eta in a balanced federation, Eq. (ieq:eta_upperbound)."""
+        """4 (2 sqrt(eps) + eps)^2, never below eta in a balanced federation, Eq. (24)."""
         return 4 * self.growth**2
 
     @property
@@ -84,7 +84,7 @@ class Theory:
 
     @property
     def balanced(self) -> bool:
-        """Whether all components have as many atoms, Assumption (assu_equal_client)."""
+        """Whether all components have as many atoms, as the theory assumes."""
         return bool(np.all(self.sizes == self.sizes[0]))
 
     @property
@@ -93,7 +93,7 @@ class Theory:
         return self.balanced and self.orthonormal and self.condition <= 1
 
     def quantile(self, p: float) -> Array:
-        """Q_a(p) of every component, Eq. (def:p_quantile_i): the smallest value that p n_a of its errors do not exceed.
+        """Q_a(p) of every component, Eq. (31): the smallest value that p n_a of its errors do not exceed.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Theory:
 
     @property
     def srf_bound(self) -> Array:
-        """The bound on the error of each component of SRF-ICA, Theorem (thm:recover); infinite where there is none.
+        """The bound on the error of each component of SRF-ICA, Eq. (34); infinite where there is none.
 
         Q_a is a step function and the factor before it falls with p, so only the right ends of the steps matter.
         """
@@ -113,7 +113,7 @@ class Theory:
 
     @property
     def sf_bound(self) -> float:
-        """The bound on the error of every component of SF-ICA, Theorem (thm:kmeans_center)."""
+        """The bound on the error of every component of SF-ICA, Eq. (35)."""
         return 3 * self.growth
 
     def _sorted(self) -> list[Array]:
@@ -157,7 +157,7 @@ def theory(atoms: object, client_of_atom: object, truth: object) -> Theory:
             "The theory assigns each atom to a component of its own."
         )
     r = true.shape[1]
-    errors = np.linalg.norm(columns * matched.signs - true[:, matched.labels], axis=0)  # Eq. (eqn:def_data_A)
+    errors = np.linalg.norm(columns * matched.signs - true[:, matched.labels], axis=0)  # Eq. (21)
     sizes = np.bincount(matched.labels, minlength=r)
     divisor = np.maximum(sizes, 1)
     return Theory(
@@ -165,7 +165,7 @@ def theory(atoms: object, client_of_atom: object, truth: object) -> Theory:
         signs=matched.signs,
         atom_errors=errors,
         sizes=sizes,
-        eps_a=np.bincount(matched.labels, errors**2, minlength=r) / divisor,  # Eq. (def_epsilon_ell)
+        eps_a=np.bincount(matched.labels, errors**2, minlength=r) / divisor,  # Eq. (22)
         eta_a=np.bincount(matched.labels, _spectral_errors(columns, matched.labels, r), minlength=r) / divisor,
         orthonormal=bool(np.allclose(true.T @ true, np.eye(r), atol=1e-8)),
     )
@@ -174,8 +174,8 @@ def theory(atoms: object, client_of_atom: object, truth: object) -> Theory:
 def geometric_median_bound(distances: object, *, gamma: float = 0.0) -> float:
     """Bound how far any (1 + gamma) geometric median of points is from a target, by the points' distances to it.
 
-    The smallest over 1/2 < p <= 1 of 2p / (2p - 1) Q(p) + gamma * mean(distances) / (2p - 1), Lemma (lem:gm_robust)
-    and its extension.
+    The smallest over 1/2 < p <= 1 of 2p / (2p - 1) Q(p) + gamma * mean(distances) / (2p - 1), the paper's
+    lemma on the geometric median and its extension to approximate ones.
 
     Parameters
     ----------
@@ -202,16 +202,16 @@ def _best_step(z: Array, delta: float) -> float:
     """Minimise 2p / (2p - 1 - delta) Q(p) over p = m / n with Q(p) = z[m - 1] small enough; z sorted."""
     p = np.arange(1, z.size + 1) / max(z.size, 1)
     fits = (2 * p > 1 + delta) & (z < GOOD_ATOM)
-    return float(np.min(2 * p[fits] / (2 * p[fits] - 1 - delta) * z[fits], initial=np.inf))  # Eq. (def:optimal_p_i)
+    return float(np.min(2 * p[fits] / (2 * p[fits] - 1 - delta) * z[fits], initial=np.inf))  # Eq. (33)
 
 
 def _spectral_errors(atoms: Array, labels: IntArray, r: int) -> Array:
-    """Squared distance of each column of M^(r) to its column of M*, Eq. (def_eta_a). Returns (R,)."""
+    """Squared distance of each column of M^(r) to its column of M*, Eq. (19). Returns (R,)."""
     n_atoms = labels.size
     scale = np.sqrt(r / n_atoms)
-    affinity = scale * np.abs(atoms.T @ atoms)  # Eq. (def_M_mat)
+    affinity = scale * np.abs(atoms.T @ atoms)  # Eq. (9)
     rank = min(r, n_atoms)
     values, vectors = eigh(affinity, subset_by_index=(n_atoms - rank, n_atoms - 1))
-    difference = (vectors * values) @ vectors.T  # Eq. (def:M_r)
+    difference = (vectors * values) @ vectors.T  # Eq. (10)
     difference[labels[:, None] == labels] -= scale  # minus M*
     return np.asarray(np.sum(difference**2, axis=0), dtype=np.float64)

@@ -18,10 +18,10 @@ class Misclustering:
     Parameters
     ----------
     rates : ndarray of shape (r,)
-        s_a of Eq. (def:s_max): of the atoms that truly belong to component a, the share that is elsewhere. Zero for a
+        s_a of Eq. (18): of the atoms that truly belong to component a, the share that is elsewhere. Zero for a
         component that no atom belongs to.
     overall : float
-        Share of all atoms that is in the wrong group, Eq. (def:spec_esti).
+        Share of all atoms that is in the wrong group, Eq. (17).
     relabelling : ndarray of shape (m,)
         pi of the paper: the true component that each group stands for; -1 for a group that stands for none.
     wrong : ndarray of shape (R,)
@@ -75,7 +75,7 @@ def misclustering(labels: object, truth: object, n_components: int | None = None
     meant = np.where(found >= 0, np.append(relabelling, -1)[found], -1)  # the appended -1 serves label -1
     wrong = counted & (meant != true)
     sizes = np.bincount(true[counted], minlength=r)
-    rates = np.bincount(true[wrong], minlength=r) / np.maximum(sizes, 1)  # Eq. (def:s_max)
+    rates = np.bincount(true[wrong], minlength=r) / np.maximum(sizes, 1)  # Eq. (18)
     return Misclustering(rates, float(wrong.sum() / max(counted.sum(), 1)), relabelling, wrong)
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedica.arrays import Array, BoolArray, IntArray, RandomState, check_int, check_number, readonly, unit
+from fedica.arrays import Array, BoolArray, IntArray, RandomState, check_int, readonly, unit
 from fedica.errors import InputError
 from fedica.matching import match
 from fedica.records import Contribution
 from fedica.simulate.coverage import draw_coverage
-from fedica.simulate.federation import client_name, per_client
+from fedica.simulate.federation import client_name, not_negative, per_client
 from fedica.simulate.mixing import random_mixing
 from fedica.simulate.streams import seed_of, stream
 
@@ -109,7 +109,7 @@ def atoms_federation(
     seed = seed_of(random_state)
     mixing = random_mixing(r if n_features is None else n_features, r, condition=condition, rng=stream(seed, "mixing"))
     coverage = draw_coverage(k_clients, r, components_per_client, skew=coverage_skew, rng=stream(seed, "coverage"))
-    errors = [check_number(e, "error", above=-np.finfo(float).tiny) for e in per_client(error, k_clients, "error")]
+    errors = [not_negative(e, "error") for e in per_client(error, k_clients, "error")]
     samples = per_client(n_samples, k_clients, "n_samples")
     kind = "orthogonal" if condition == 1 else "general"
 

@@ -147,9 +147,7 @@ def federation(
     samples = [check_int(n, "n_samples", minimum=2) for n in per_client(n_samples, k_clients, "n_samples")]
     n_bad = share_of(corrupted_share, k_clients, "corrupted_share")
     samples[:n_bad] = [check_int(corrupted_samples, "corrupted_samples", minimum=2)] * n_bad
-    noises = [
-        check_number(level, "noise", above=-np.finfo(float).tiny) for level in per_client(noise, k_clients, "noise")
-    ]
+    noises = [not_negative(level, "noise") for level in per_client(noise, k_clients, "noise")]
     names: list[str | Law] = per_client(law, k_clients, "law")
     laws = [find_law(name) for name in names]
 
@@ -166,8 +164,12 @@ def federation(
 
 def share_of(share: float, n_clients: int, name: str) -> int:
     """Return how many clients a share is, rounded half up (Python's own round takes 4.5 to 4)."""
-    value = check_number(share, name, above=-np.finfo(float).tiny, below=np.nextafter(1, 2))
-    return int(np.floor(value * n_clients + 0.5 + 1e-9))
+    return int(np.floor(not_negative(share, name, at_most=1) * n_clients + 0.5 + 1e-9))
+
+
+def not_negative(value: object, name: str, *, at_most: float = np.inf) -> float:
+    """Return value as a float between 0 and the bound, both allowed; infinity is not."""
+    return check_number(value, name, above=-np.finfo(float).tiny, below=float(np.nextafter(at_most, np.inf)))
 
 
 def client_name(k: int, n_clients: int) -> str:

@@ -1,0 +1,136 @@
+"""What all attacks share: who attacks, what attackers know, and how their forged atoms are sent.
+
+Attackers know everything: the true mixing matrix, and the honest clients' atoms with their components and signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fedica.arrays import Array, RandomState, check_int, check_number, polar, unit
+from fedica.errors import FedicaError, InputError, OptionError
+from fedica.evaluate import recovery_error
+from fedica.records import Contribution
+from fedica.simulate.atoms import AtomFederation, scramble
+from fedica.simulate.federation import share_of
+from fedica.simulate.streams import seed_of, stream
+
+Server = Callable[[Sequence[Contribution]], Array]
+"""Contributions to a mixing matrix of shape (d, r): what attackers who search for the most harm try their atoms on."""
+
+EVALUATIONS = 18
+"""How often a search tries the server."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A federation some of whose clients are about to attack.
+
+    Parameters
+    ----------
+    federation : AtomFederation
+        Its ``honest`` says who is not attacking; the attackers' own atoms are still the honest ones.
+    seed : int
+        Of everything random in the attack.
+    """
+
+    federation: AtomFederation
+    seed: int
+
+    @property
+    def attackers(self) -> list[int]:
+        """The clients that attack."""
+        return [int(k) for k in np.flatnonzero(~self.federation.honest)]
+
+    def rng(self, purpose: str, k: int, *, colluding: bool) -> np.random.Generator:
+        """Return the generator of attacker k: one for all of them when they collude."""
+        return stream(self.seed, purpose) if colluding else stream(self.seed, purpose, k)
+
+    def span(self) -> Array:
+        """Return an orthonormal basis of the space of all components: forged atoms outside would be easy to see."""
+        return polar(self.federation.mixing)
+
+    def direction(self, rng: np.random.Generator) -> Array:
+        """Draw a unit vector of that space: (d, 1)."""
+        basis = self.span()
+        return unit(basis @ rng.standard_normal((basis.shape[1], 1)))
+
+    def honest_centres(self) -> Array:
+        """Return the mean atom of every component over the honest clients: (d, r)."""
+        return self.federation.honest_mean()
+
+    def send(self, forge: Callable[[int], Array | tuple[Array, dict[str, Any]]]) -> AtomFederation:
+        """Let every attacker send what ``forge`` makes for it: atoms (d, m), and other fields of the contribution.
+
+        Atoms are scaled to one and put into a random order with random signs. They belong to no component: -1.
+        """
+        known = self.federation
+        contributions, labels, signs = list(known.contributions), list(known.labels), list(known.signs)
+        for k in self.attackers:
+            forged = forge(k)
+            atoms, fields = forged if isinstance(forged, tuple) else (forged, {})
+            sent = replace(contributions[k], atoms=unit(atoms), **fields)
+            contributions[k] = scramble(sent, stream(self.seed, "forged", k))
+            labels[k] = np.full(atoms.shape[1], -1, dtype=np.int64)
+            signs[k] = np.ones(atoms.shape[1])
+        return replace(known, contributions=tuple(contributions), labels=tuple(labels), signs=tuple(signs))
+
+
+def choose_attackers(federation: AtomFederation, share: float, random_state: RandomState) -> Scene:
+    """Draw the attackers; a larger share with the same seed adds to those of a smaller one."""
+    if not federation.honest.all():
+        raise InputError("clients of this federation attack already; attack the honest one that it was made from.")
+    n_clients = len(federation.contributions)
+    n_attackers = share_of(share, n_clients, "share")
+    if n_attackers >= n_clients:
+        raise OptionError(f"share must leave an honest client; {share:g} of {n_clients} clients are all of them.")
+    seed = seed_of(random_state)
+    order = stream(seed, "attackers").permutation(n_clients)
+    honest = np.ones(n_clients, dtype=bool)
+    honest[order[:n_attackers]] = False
+    return Scene(replace(federation, honest=honest), seed)
+
+
+def whole(strength: float) -> int:
+    """Return a strength that counts something as a whole number of at least one."""
+    value = check_number(strength, "strength", above=0)
+    return check_int(int(value) if value.is_integer() else value, "strength", minimum=1)
+
+
+def most_harmful(
+    scene: Scene, attack: Callable[[float], AtomFederation], server: Server, upper: float
+) -> AtomFederation:
+    """Search the strength between 0 and ``upper`` that moves the server's answer farthest from the honest mean.
+
+    Harm rises until the server sees the attack and then falls, sometimes more than once: so first a scan, denser
+    where the attack is weak, then a narrowing around its best point. (ByzFL's search climbs from zero instead.) A
+    server that gives up is the most harm there is.
+    """
+    wanted = scene.honest_centres()
+    tried: dict[float, tuple[float, AtomFederation]] = {}
+
+    def try_out(strength: float) -> float:
+        attacked = attack(strength)
+        try:
+            harm = recovery_error(server(attacked.contributions), wanted).frobenius
+        except FedicaError:
+            harm = np.inf
+        tried[strength] = (harm, attacked)
+        return harm
+
+    n_scan = 2 * EVALUATIONS // 3
+    scan = upper * (np.arange(1, n_scan + 1) / n_scan) ** 2
+    for strength in scan:
+        try_out(float(strength))
+    for _ in range((EVALUATIONS - n_scan) // 2):
+        best = max(tried, key=lambda s: tried[s][0])
+        points = np.array(sorted([0.0, *tried]))
+        here = int(np.searchsorted(points, best))
+        for neighbour in (points[here - 1], points[min(here + 1, points.size - 1)]):
+            if neighbour != best:
+                try_out(float((best + neighbour) / 2))
+    return max(tried.values(), key=lambda pair: pair[0])[1]

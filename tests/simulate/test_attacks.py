@@ -1,0 +1,391 @@
+"""Each attack does what it says, to the attackers alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedica.arrays import unit
+from fedica.errors import GroupingError, InputError, OptionError
+from fedica.evaluate import recovery_error
+from fedica.matching import match
+from fedica.simulate import atoms_federation, hidden, hostile, mistakes
+from fedica.simulate.attacks import ATTACKS, find_attack
+from fedica.simulate.forging import choose_attackers
+
+FORGED = [name for name in ATTACKS if name != "none"]
+
+
+def mean_server(contributions):
+    """The weakest of servers: clients matched to the first one, then averaged."""
+    first = contributions[0].atoms
+    total = np.zeros_like(first)
+    for contribution in contributions:
+        found = match(contribution.atoms, first)
+        kept = found.labels >= 0
+        np.add.at(total.T, found.labels[kept], (contribution.atoms * found.signs)[:, kept].T)
+    return total
+
+
+@pytest.fixture(scope="module")
+def honest():
+    return atoms_federation(12, 6, random_state=3)
+
+
+def attackers_of(attacked):
+    return [int(k) for k in np.flatnonzero(~attacked.honest)]
+
+
+def angles_to_truth(federation, k):
+    """Degrees between each matched atom of client k and its component; 90 for one that matches none."""
+    found = match(federation.contributions[k].atoms, federation.mixing)
+    return np.rad2deg(np.arccos(np.clip(found.cosines, 0, 1)))
+
+
+def same_up_to_signed_order(one, other):
+    gram = np.abs(one.T @ other)
+    return (
+        one.shape == other.shape
+        and np.allclose(np.sort(gram.max(axis=0)), 1, atol=1e-9)
+        and np.allclose(np.sort(gram.max(axis=1)), 1, atol=1e-9)
+    )
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_attacks_touch_the_attackers_and_nobody_else(honest, name):
+    """As many attackers as the share says, unit atoms, unchanged names; the honest send what they sent, bit by bit."""
+    attacked = find_attack(name)(honest, 0.375, server=mean_server, random_state=1)
+    assert len(attackers_of(attacked)) == 5  # 4.5 rounds up
+    for k, (before, after) in enumerate(zip(honest.contributions, attacked.contributions, strict=True)):
+        assert after.client == before.client
+        assert attacked.labels[k].size == attacked.signs[k].size == after.n_atoms
+        if attacked.honest[k]:
+            assert after is before
+            assert attacked.labels[k] is honest.labels[k]
+        else:
+            np.testing.assert_allclose(np.linalg.norm(after.atoms, axis=0), 1, atol=1e-9)
+            assert np.any(after.atoms.shape != before.atoms.shape) or np.any(after.atoms != before.atoms)
+            assert np.all(attacked.labels[k] == -1)
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_attacks_are_functions_of_the_seed(honest, name):
+    """The same seed forges the same atoms; another seed others."""
+    one, again, other = (
+        find_attack(name)(honest, 0.25, server=mean_server, random_state=seed).contributions for seed in (1, 1, 2)
+    )
+    assert all(np.array_equal(a.atoms, b.atoms) for a, b in zip(one, again, strict=True))
+    assert any(not np.array_equal(a.atoms, b.atoms) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_attacks_work_where_clients_see_some_components_only(name):
+    """Unequal numbers of atoms, a general mixing matrix, more features than components."""
+    partial = atoms_federation(9, 6, n_features=8, components_per_client=[2, 3, 4] * 3, condition=10, random_state=5)
+    attacked = find_attack(name)(partial, 0.4, server=lambda c: partial.honest_mean(), random_state=2)
+    assert len(attackers_of(attacked)) == 4
+    for contribution in attacked.contributions:
+        assert np.isfinite(contribution.atoms).all()
+
+
+@pytest.mark.parametrize("name", [n for n in FORGED if not ATTACKS[n].needs_server])
+def test_facts_about_the_spread_are_measured(name):
+    """Attacks said to go beyond the honest spread have an atom farther than any honest one; the others have not."""
+    federation = atoms_federation(40, 6, random_state=8)
+    attacked = find_attack(name)(federation, 0.3, random_state=4)
+    largest = max(angles_to_truth(federation, k).max() for k in range(40))
+    forged = np.median([angles_to_truth(attacked, k).max() for k in attackers_of(attacked)])
+    if ATTACKS[name].beyond_spread:
+        assert forged > 1.3 * largest
+    else:
+        assert forged <= 1.3 * largest
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        hostile.random_bases,
+        hostile.inflated_samples,
+        hostile.flood_false,
+        hostile.flood_true,
+        hostile.bridges,
+        hidden.alie,
+        hidden.inner_product,
+        hidden.mimicry,
+        mistakes.duplicated_clients,
+        mistakes.few_samples,
+    ],
+)
+def test_colluders_send_the_same_and_loners_do_not(honest, function):
+    """Colluding attackers agree up to order and sign; otherwise no two of them do."""
+    for colluding in (True, False):
+        attacked = function(honest, 0.3, colluding=colluding, random_state=6)
+        first, *others = (attacked.contributions[k].atoms for k in attackers_of(attacked))
+        agree = [same_up_to_signed_order(first, other) for other in others]
+        assert all(agree) if colluding else not any(agree)
+
+
+def test_a_larger_share_adds_attackers(honest):
+    """With one seed the attackers of 0.2 are among those of 0.4."""
+    few, many = (set(choose_attackers(honest, share, 9).attackers) for share in (0.2, 0.4))
+    assert few < many
+
+
+def test_nobody_attacks_at_share_zero_and_somebody_must_stay_honest(honest):
+    """The edges, and a federation that is attacked already."""
+    assert hostile.rotation(honest, 0).contributions == honest.contributions
+    assert ATTACKS["none"](honest, 0.4) is honest
+    with pytest.raises(OptionError, match="leave an honest client"):
+        hostile.rotation(honest, 1.0)
+    with pytest.raises(InputError, match="attack already"):
+        hostile.rotation(hostile.rotation(honest, 0.3), 0.3)
+
+
+@pytest.mark.parametrize("degrees", [5.0, 15.0, 45.0])
+@pytest.mark.parametrize("colluding", [True, False])
+def test_rotation_turns_every_atom_by_its_angle(honest, degrees, colluding):
+    """Exactly, in six dimensions; and at most, in five."""
+    attacked = hostile.rotation(honest, 0.3, strength=degrees, colluding=colluding)
+    for k in attackers_of(attacked):
+        before, after = honest.contributions[k].atoms, attacked.contributions[k].atoms
+        cosines = np.sort(np.abs(before.T @ after).max(axis=0))
+        np.testing.assert_allclose(np.rad2deg(np.arccos(cosines)), degrees, rtol=1e-6)
+        np.testing.assert_allclose(  # a rotation keeps the angles between atoms
+            np.linalg.svd(before, compute_uv=False), np.linalg.svd(after, compute_uv=False)
+        )
+    odd = atoms_federation(6, 5, random_state=1)
+    attacked = hostile.rotation(odd, 0.3, strength=degrees, colluding=colluding)
+    for k in attackers_of(attacked):
+        cosines = np.abs(odd.contributions[k].atoms.T @ attacked.contributions[k].atoms).max(axis=0)
+        assert np.rad2deg(np.arccos(cosines)).max() <= degrees + 1e-6
+
+
+@pytest.mark.parametrize("colluding", [True, False])
+def test_wrong_bases_are_orthonormal_and_can_be_mixed_with_the_truth(honest, colluding):
+    """Full strength: an orthonormal basis; a little: next to the client's own atoms; none: the client's own."""
+    full, little, none = (hostile.random_bases(honest, 0.3, strength=s, colluding=colluding) for s in (1.0, 0.05, 0.0))
+    for k in attackers_of(full):
+        wrong, own = full.contributions[k].atoms, honest.contributions[k].atoms
+        np.testing.assert_allclose(wrong.T @ wrong, np.eye(6), atol=1e-9)
+        assert same_up_to_signed_order(none.contributions[k].atoms, own)
+        cosines = match(little.contributions[k].atoms, own).cosines
+        assert np.all(cosines > np.cos(np.arcsin(0.05 / 0.95)))  # moved by 0.05, at most, from 0.95
+        assert np.all(cosines < 1 - 1e-6)
+
+
+@pytest.mark.parametrize("n_phantoms", [1, 2])
+def test_a_phantom_takes_the_place_of_one_atom(honest, n_phantoms):
+    """All other atoms are the client's own; colluders share the phantoms."""
+    attacked = hostile.phantom(honest, 0.3, strength=n_phantoms)
+    phantoms = []
+    for k in attackers_of(attacked):
+        kept = np.abs(attacked.contributions[k].atoms.T @ honest.contributions[k].atoms).max(axis=1) > 1 - 1e-9
+        assert kept.sum() == 6 - n_phantoms
+        phantoms.append(attacked.contributions[k].atoms[:, ~kept])
+    assert all(same_up_to_signed_order(phantoms[0], other) for other in phantoms)
+
+
+@pytest.mark.parametrize("function", [hostile.flood_false, hostile.flood_true])
+def test_floods_are_copies(honest, function):
+    """All atoms are one direction, or a share of them; a true flood is an atom that an attacker found."""
+    for share, n_copies in ((1.0, 6), (0.5, 3)):
+        attacked = function(honest, 0.3, strength=share)
+        found = np.concatenate([honest.contributions[k].atoms for k in attackers_of(attacked)], axis=1)
+        for k in attackers_of(attacked):
+            atoms = attacked.contributions[k].atoms
+            copies = (np.abs(atoms.T @ atoms) > 1 - 1e-9).sum(axis=1)
+            assert copies.max() - n_copies in {0, int(function is hostile.flood_true and share < 1)}  # and the original
+            copied = atoms[:, np.argmax(copies)]
+            assert (np.abs(copied @ found).max() > 1 - 1e-9) == (function is hostile.flood_true)
+
+
+def test_bridges_lie_between_two_components(honest):
+    """At full weight an atom has cosine 1/sqrt(2) to two true columns; every column is in two bridges."""
+    attacked = hostile.bridges(honest, 0.3)
+    for k in attackers_of(attacked):
+        cosines = np.abs(attacked.contributions[k].atoms.T @ honest.mixing)
+        np.testing.assert_allclose(np.sort(cosines, axis=1)[:, -2:], np.sqrt(0.5), atol=1e-9)
+        np.testing.assert_array_equal((cosines > 0.5).sum(axis=0), 2)
+    light = hostile.bridges(honest, 0.3, strength=0.1)
+    k = attackers_of(light)[0]
+    np.testing.assert_allclose(angles_to_truth(light, k), np.rad2deg(np.arctan(0.1)), rtol=1e-6)
+
+
+def test_inflated_samples_are_declared(honest):
+    """A wrong basis, and a thousand times the samples."""
+    attacked = hostile.inflated_samples(honest, 0.3)
+    assert {attacked.contributions[k].n_samples for k in attackers_of(attacked)} == {5_000_000}
+
+
+def test_alie_is_the_mean_plus_deviations(honest):
+    """Coordinate by coordinate, over the honest clients alone."""
+    attacked = hidden.alie(honest, 0.3, strength=1.5)
+    expected = np.stack(
+        [attacked.honest_atoms(a).mean(axis=1) + 1.5 * attacked.honest_atoms(a).std(axis=1, ddof=1) for a in range(6)],
+        axis=1,
+    )
+    for k in attackers_of(attacked):
+        assert same_up_to_signed_order(attacked.contributions[k].atoms, unit(expected))
+
+
+def test_inner_product_manipulation_leaves_no_inner_product(honest):
+    """At strength one an atom has nearly nothing of the honest mean; at zero it is the client's own."""
+    attacked = hidden.inner_product(honest, 0.3)
+    own = hidden.inner_product(honest, 0.3, strength=0)
+    for k in attackers_of(attacked):
+        mean = attacked.honest_mean()[:, honest.labels[k]]
+        manipulated = honest.aligned(k) - mean
+        assert np.all(np.abs(np.sum(unit(manipulated) * mean, axis=0)) < 0.1)
+        assert same_up_to_signed_order(attacked.contributions[k].atoms, unit(manipulated))
+        assert same_up_to_signed_order(own.contributions[k].atoms, honest.contributions[k].atoms)
+
+
+def test_mimicry_copies_the_farthest_honest_client(honest):
+    """Full strength copies the farthest from the honest mean, zero the nearest."""
+    for strength, choose in ((1.0, np.argmax), (0.0, np.argmin)):
+        attacked = hidden.mimicry(honest, 0.3, strength=strength)
+        mean = attacked.honest_mean()
+        candidates = np.flatnonzero(attacked.honest)
+        cosines = [np.sum(honest.aligned(k) * mean[:, honest.labels[k]], axis=0).mean() for k in candidates]
+        victim = candidates[choose(-np.array(cosines))]
+        for k in attackers_of(attacked):
+            assert same_up_to_signed_order(attacked.contributions[k].atoms, honest.contributions[victim].atoms)
+
+
+def test_searching_attackers_find_more_harm_than_guessing_ones(honest):
+    """The angle, and the number of deviations, that they find harm this server at least as much as others do."""
+
+    def harm(attacked):
+        return recovery_error(mean_server(attacked.contributions), attacked.honest_mean()).frobenius
+
+    found = hidden.alie_optimised(honest, 0.3, mean_server, strength=6.0)
+    assert harm(found) >= max(harm(hidden.alie(honest, 0.3, strength=tau)) for tau in (0.5, 1.5, 3.0)) - 1e-9
+    widest = hidden.worst_angle(honest, 0.3, mean_server)
+    narrow = hidden.worst_angle(honest, 0.3, mean_server, strength=5.0)
+    assert harm(widest) >= harm(narrow) > 0
+    for k in attackers_of(narrow):
+        cosines = np.abs(narrow.contributions[k].atoms.T @ narrow.honest_mean()).max(axis=1)
+        degrees = np.rad2deg(np.arccos(cosines))
+        np.testing.assert_allclose(degrees, degrees[0], rtol=1e-4)
+        assert degrees[0] <= 5 + 1e-6
+
+
+def test_a_server_that_gives_up_is_the_most_harm(honest):
+    """The search keeps the strength at which the server refuses to answer."""
+
+    def fragile(contributions):
+        if recovery_error(mean_server(contributions), honest.mixing).frobenius > 0.3:
+            raise GroupingError("too much")
+        return mean_server(contributions)
+
+    with pytest.raises(GroupingError):
+        fragile(hidden.worst_angle(honest, 0.4, fragile).contributions)
+
+
+def test_permuted_channels_are_the_same_numbers_in_another_order(honest):
+    """Rows move; at least two, or all of them."""
+    for strength, n_moved in ((1.0, 6), (0.01, 2)):
+        attacked = mistakes.permuted_channels(honest, 0.3, strength=strength)
+        for k in attackers_of(attacked):
+            before, after = (np.sort(np.abs(x.contributions[k].atoms), axis=1) for x in (honest, attacked))
+            assert sum(not np.allclose(a, b) for a, b in zip(before, after, strict=True)) == n_moved
+            np.testing.assert_allclose(np.sort(before.ravel()), np.sort(after.ravel()), atol=1e-12)
+
+
+def test_rescaled_channels_are_a_diagonal_matrix_away(honest):
+    """After over before is one factor a feature times one scale an atom; colluders share the factors."""
+    attacked = mistakes.rescaled_channels(honest, 0.3, strength=0.3, colluding=True)
+    factors = []
+    for k in attackers_of(attacked):
+        before, after = honest.contributions[k].atoms, attacked.contributions[k].atoms
+        ratio = np.abs(after / before[:, match(after, before).labels])
+        left, values, _ = np.linalg.svd(ratio)
+        assert values[1] < 1e-9 * values[0]  # rank one
+        factors.append(np.abs(left[:, 0]))
+    assert np.ptp(factors[0]) > 0.1
+    np.testing.assert_allclose(factors, np.broadcast_to(factors[0], (len(factors), 6)))
+
+
+@pytest.mark.parametrize("colluding", [True, False])
+def test_dropped_components_are_missing(honest, colluding):
+    """The rest is the client's own; colluders miss the same; one atom always stays."""
+    attacked = mistakes.dropped_component(honest, 0.4, strength=2, colluding=colluding)
+    missing = []
+    for k in attackers_of(attacked):
+        assert attacked.contributions[k].n_atoms == 4
+        kept = np.abs(attacked.contributions[k].atoms.T @ honest.contributions[k].atoms) > 1 - 1e-9
+        assert kept.any(axis=1).all()
+        missing.append(frozenset(honest.labels[k][~kept.any(axis=0)]))
+    assert (len(set(missing)) == 1) == colluding
+    nearly_all = mistakes.dropped_component(honest, 0.3, strength=50)
+    assert {nearly_all.contributions[k].n_atoms for k in attackers_of(nearly_all)} == {1}
+
+
+def test_few_samples_scale_the_errors_and_are_declared(honest):
+    """Four times the error, a sixteenth of the samples."""
+    attacked = mistakes.few_samples(honest, 0.3, strength=4.0)
+    for k in attackers_of(attacked):
+        sines = np.sin(np.deg2rad(np.sort(angles_to_truth(honest, k))))
+        tangents = np.tan(np.deg2rad(np.sort(angles_to_truth(attacked, k))))
+        np.testing.assert_allclose(tangents, 4 * sines, rtol=0.05)
+        assert attacked.contributions[k].n_samples == round(5000 / 16)
+
+
+def test_strong_noise_is_not_declared(honest):
+    """Errors of about the length asked for; the samples stay as declared."""
+    attacked = mistakes.strong_noise(honest, 0.4, strength=0.5)
+    angles = np.concatenate([angles_to_truth(attacked, k) for k in attackers_of(attacked)])
+    assert np.median(np.tan(np.deg2rad(angles))) == pytest.approx(0.5, rel=0.25)
+    assert all(attacked.contributions[k].n_samples == 5000 for k in attackers_of(attacked))
+
+
+def test_duplicates_are_copies_of_honest_clients(honest):
+    """Each of another client, or as many of the same as the strength says."""
+    for strength, n_victims in ((1, 4), (2, 2)):
+        attacked = mistakes.duplicated_clients(honest, 0.33, strength=strength)
+        victims = [
+            [
+                h
+                for h in np.flatnonzero(attacked.honest)
+                if same_up_to_signed_order(attacked.contributions[k].atoms, honest.contributions[h].atoms)
+            ]
+            for k in attackers_of(attacked)
+        ]
+        assert all(len(v) == 1 for v in victims)
+        assert len({v[0] for v in victims}) == n_victims
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("hacking", "'rotation'.*'hacking' came"), ("rotation:x", "strength"), ("none:2", "no strength")],
+)
+def test_unknown_attacks_are_refused(name, sentence):
+    """The sentence says what there is."""
+    with pytest.raises(OptionError, match=sentence):
+        find_attack(name)
+
+
+@pytest.mark.parametrize(
+    ("function", "strength"),
+    [
+        (hostile.rotation, -1),
+        (hostile.rotation, 200),
+        (hostile.phantom, 1.5),
+        (hostile.flood_false, 2),
+        (hidden.alie, -1),
+        (hidden.mimicry, 1.1),
+        (mistakes.permuted_channels, 0),
+        (mistakes.duplicated_clients, 0),
+    ],
+)
+def test_impossible_strengths_are_refused(honest, function, strength):
+    """Whatever the attack counts in."""
+    with pytest.raises(OptionError, match="strength"):
+        function(honest, 0.3, strength=strength)
+
+
+def test_a_strength_can_be_given_with_the_name_and_a_server_must_be(honest):
+    """The name rotation:15 is a rotation by 15 degrees; a search without a server is refused."""
+    assert find_attack("rotation:15").strength == 15
+    with pytest.raises(OptionError, match="give server="):
+        find_attack("worst-angle")(honest, 0.3)
