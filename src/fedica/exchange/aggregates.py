@@ -13,7 +13,7 @@ from fedica.arrays import Array, BoolArray, IntArray, check_choice, readonly
 from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
 from fedica.exchange.format import Container, Kind, common_metadata, declared, natural, parse, serialise, take
-from fedica.exchange.header import parse_texts
+from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.plain import json_text
 from fedica.records import INDEPENDENCE, MIXING, Aggregate, Terms, check_features, check_name
 
@@ -162,6 +162,7 @@ def read_terms(metadata: Mapping[str, str], n_features: int) -> Terms:
     features = None
     if "features" in metadata:
         features = check_features(parse_texts(metadata["features"], "features"), "features")
+        check_names(features, "a feature's name")
         if len(features) != n_features:
             raise InputError(f"there are {len(features)} names of features for {n_features} features.")
     for name, choices in (("independence", INDEPENDENCE), ("mixing", MIXING)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from fedica.errors import ContributionError, FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, sha256, write_atomic
 from fedica.exchange.format import Container, Kind, common_metadata, declared, natural, parse, serialise, take
-from fedica.exchange.header import parse_texts
+from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.plain import json_text
 from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, sign
 from fedica.records import Contribution, check_name
@@ -136,14 +138,11 @@ def receive_bytes(
     """Read a contribution from bytes, and tell where it came from."""
     container = parse(data, CONTRIBUTION, source)
     client = _client(container)
-    try:
+    with _blaming(client, source):
         if trusted is not None:
             check_signature(container, data, client, trusted)
         contribution = _contribution(container, client)
         _check_study(contribution, study)
-    except InputError as error:
-        sentence = str(error) if str(error).startswith(source) else f"{source}: {error}"
-        raise ContributionError(sentence, client) from error
     provenance = Provenance(
         client,
         contribution.n_samples,
@@ -157,14 +156,26 @@ def receive_bytes(
     return Received(contribution, provenance)
 
 
+@contextlib.contextmanager
+def _blaming(client: str, source: str) -> Iterator[None]:
+    """Turn what goes wrong inside into an error that names the client and starts with the source."""
+    try:
+        yield
+    except InputError as error:
+        sentence = str(error) if str(error).startswith(source) else f"{source}: {error}"
+        raise ContributionError(sentence, client) from error
+
+
 def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:
+    with _blaming(contribution.client, f"client {contribution.client!r}"):
+        return _checked_chunks(contribution, key)
+
+
+def _checked_chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:
     client, features = contribution.client, contribution.features
     clash = sorted(RESERVED & contribution.extra.keys())
     if clash:
-        raise ContributionError(
-            f"client {client!r}: extra metadata may not be called {clash[0]!r}: the format uses that name. Rename it.",
-            client,
-        )
+        raise InputError(f"extra metadata may not be called {clash[0]!r}: the format uses that name. Rename it.")
     fields = {
         "client": client,
         "n_samples": None if contribution.n_samples is None else str(contribution.n_samples),
@@ -181,10 +192,9 @@ def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | 
         container = sign(container, key)
     chunks = serialise(container.metadata, container.tensors)
     if len(chunks[0]) - 8 > CONTRIBUTION.max_header:
-        raise ContributionError(
-            f"client {client!r}: names and metadata may take {CONTRIBUTION.max_header} bytes; they take "
-            f"{len(chunks[0]) - 8}. Send shorter names of features, or none.",
-            client,
+        raise InputError(
+            f"names and metadata may take {CONTRIBUTION.max_header} bytes; they take {len(chunks[0]) - 8}. "
+            "Send shorter names of features, or none."
         )
     return chunks
 
@@ -248,8 +258,7 @@ def _check_atoms(atoms: NDArray[Any], client: str) -> None:
 
 def _features(text: str, client: str) -> list[str]:
     names = parse_texts(text, f"client {client!r}: features")
-    for name in names:
-        check_name(name, f"client {client!r}: a feature's name")
+    check_names(names, f"client {client!r}: a feature's name")
     return names
 
 

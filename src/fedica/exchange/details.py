@@ -12,7 +12,7 @@ from fedica.errors import FormatError, InputError
 from fedica.exchange.aggregates import read_terms, terms_metadata
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
 from fedica.exchange.format import Container, Kind, common_metadata, declared, parse, serialise, take
-from fedica.exchange.header import parse_texts
+from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.plain import json_text, parse_json
 from fedica.records import Aggregate, Certificate, Rejection, Trust, check_name
 
@@ -113,8 +113,7 @@ def _chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
 
 def _aggregate(container: Container) -> Aggregate:
     clients = tuple(_texts(container, "clients"))
-    for name in clients:
-        check_name(name, "a client's name")
+    check_names(clients, "a client's name")
     sizes = {"K": len(clients)}
     arrays = {name: _tensor(container, name, *spec, sizes) for name, spec in TENSORS.items()}
     if len(set(clients)) < sizes["K"] or 0 in (sizes["K"], sizes["d"], sizes["r"], sizes["R"]):

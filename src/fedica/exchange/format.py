@@ -69,7 +69,7 @@ def serialise(metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) 
     Metadata come first, sorted by name; then the tensors, wider numbers first (which keeps all of them aligned), then
     by name; the JSON has no white space but the padding to a multiple of eight bytes.
     """
-    arrays = {name: np.ascontiguousarray(_little_endian(array)) for name, array in tensors.items()}
+    arrays = {name: np.asarray(_little_endian(array), order="C") for name, array in tensors.items()}
     names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     header: dict[str, Any] = {"__metadata__": dict(sorted(_checked(metadata).items()))}
     start = 0

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from fedica.errors import FormatError
+from fedica.records import MAX_NAME, check_name
 
 MAX_TENSORS = 32
 MAX_DIMENSIONS = 2
@@ -25,6 +26,7 @@ MAX_KEY = 128
 _STRING_RULE = r'"(?:[^"\\\x00-\x1f]++|\\["\\/bfnrtu])*+"'
 _STRING = re.compile(_STRING_RULE)
 _SPACE = re.compile(r"[ \t\n\r]*+")
+_PLAIN = re.compile(r"[!-~]*+")
 _NATURAL = re.compile(r"(?:0|[1-9][0-9]{0,14})(?![0-9.eE])")
 _STRING_LIST = re.compile(
     rf"[ \t\n\r]*+\[[ \t\n\r]*+(?:{_STRING_RULE}[ \t\n\r]*+(?:,[ \t\n\r]*+{_STRING_RULE}[ \t\n\r]*+)*+)?+\][ \t\n\r]*+"
@@ -76,6 +78,13 @@ def parse_texts(text: str, what: str) -> list[str]:
     if "\\u" in text and not encodable("".join(values)):
         raise FormatError(f"{what} must be Unicode texts; half a surrogate pair came.")
     return values
+
+
+def check_names(names: Sequence[str], what: str) -> None:
+    """Check many names as `check_name` checks one; a hundred thousand good ones take one scan."""
+    if not (_PLAIN.fullmatch("".join(names)) and all(names) and max(map(len, names), default=0) <= MAX_NAME):
+        for name in names:
+            check_name(name, what)
 
 
 def encodable(text: str) -> bool:

@@ -1,0 +1,140 @@
+"""The public aggregate: what goes back to the clients, and nothing of any single one of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from fedica.errors import FormatError
+from fedica.exchange import (
+    PublicAggregate,
+    aggregate_from_bytes,
+    aggregate_to_bytes,
+    public_part,
+    read_aggregate,
+    write_aggregate,
+    write_details,
+)
+from fedica.exchange.format import serialise
+from fedica.records import Aggregate, Terms
+
+
+def test_these_fields_and_no_others_go_back(aggregate: Aggregate, tmp_path: Path) -> None:
+    """The list of everything in the public file: a new field must be added here, by somebody who thought about it."""
+    write_aggregate(aggregate, tmp_path / "a.safetensors")
+    with safe_open(tmp_path / "a.safetensors", "np") as file:
+        assert set(file.keys()) == {"mixing", "support", "spread", "degenerate"}
+        assert file.metadata().keys() == {
+            *("format", "version", "fedica"),
+            *("method", "n_clients", "features", "independence", "mixing", "study"),
+        }
+    assert {f.name for f in fields(PublicAggregate)} == {
+        *("mixing", "support", "spread", "degenerate", "n_clients", "method", "terms", "fedica")
+    }
+
+
+def test_swapping_two_clients_names_changes_no_byte(aggregate: Aggregate) -> None:
+    """The public bytes know no names: neither those of clients nor those of the rejected."""
+    swapped = replace(
+        aggregate,
+        clients=aggregate.clients[::-1],
+        trust=replace(aggregate.trust, clients=aggregate.clients[::-1]),
+        rejected=(),
+    )
+    assert aggregate_to_bytes(swapped) == aggregate_to_bytes(aggregate)
+    for name in (*aggregate.clients, "client-c"):
+        assert name.encode() not in aggregate_to_bytes(aggregate)
+
+
+def test_what_one_client_alone_sent_changes_no_byte(aggregate: Aggregate) -> None:
+    """Atoms, labels, signs, trust and options stay with the coordinator."""
+    other = replace(
+        aggregate,
+        atoms=np.roll(aggregate.atoms, 1, axis=1),
+        labels=np.zeros(4, dtype=np.int64),
+        signs=-aggregate.signs,
+        trust=None,
+        options={},
+        spectrum=np.zeros(0),
+        certificate=None,
+    )
+    assert aggregate_to_bytes(other) == aggregate_to_bytes(aggregate)
+
+
+def test_a_round_trip_loses_nothing(aggregate: Aggregate, tmp_path: Path) -> None:
+    """Every field arrives, bit by bit, and the arrays cannot be written to."""
+    path = tmp_path / "a.safetensors"
+    write_aggregate(aggregate, path)
+    read, sent = read_aggregate(path), public_part(aggregate)
+    for name in ("mixing", "support", "spread", "degenerate"):
+        assert getattr(read, name).tobytes() == getattr(sent, name).tobytes(), name
+        assert not getattr(read, name).flags.writeable
+    assert (read.n_clients, read.method, read.terms, read.fedica) == (2, "consensus", aggregate.terms, sent.fedica)
+    assert aggregate_to_bytes(read) == path.read_bytes()
+    assert "2 components of 3 features from 2 clients of study 'rest-2024'" in repr(read)
+
+
+def test_nothing_is_declared_when_nothing_was_agreed(aggregate: Aggregate) -> None:
+    """Terms that nobody declared are absent, not empty."""
+    bare = replace(aggregate, terms=Terms(3))
+    assert aggregate_from_bytes(aggregate_to_bytes(bare)).terms == Terms(3)
+
+
+def test_a_degenerate_component_is_flagged_and_may_be_zero(aggregate: Aggregate) -> None:
+    """The naive methods can cancel: the column stays as it is, and the client is told."""
+    centres = aggregate.centres * [1.0, 0.0]
+    cancelled = replace(aggregate, mixing=centres, centres=centres, spread=np.array([0.5, np.nan]))
+    read = aggregate_from_bytes(aggregate_to_bytes(cancelled))
+    assert read.degenerate.tolist() == [False, True]
+    assert np.isnan(read.spread[1])
+
+
+def test_the_details_are_not_taken_for_the_public_part(aggregate: Aggregate, tmp_path: Path) -> None:
+    """A details file is refused by its format."""
+    write_details(aggregate, tmp_path / "d.safetensors")
+    with pytest.raises(FormatError, match=r"a fedica\.aggregate file was wanted; .* of format 'fedica\.details'"):
+        read_aggregate(tmp_path / "d.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "tensors", "problem"),
+    [
+        ({"version": "7"}, {}, "version '7' came. Update fedica"),
+        ({"n_clients": "x"}, {}, "n_clients must be a whole number"),
+        ({"n_clients": "1"}, {}, "support must be between 0 and 1 clients; [2, 1] came"),
+        ({"method": ""}, {}, "the method must be a text"),
+        ({"features": '["x"]'}, {}, "1 names of features for 3 features"),
+        ({"features": '["x","y","y"]'}, {}, "must be distinct"),
+        ({"mixing": "odd"}, {}, "mixing must be one of"),
+        ({"study": " "}, {}, "a study's id"),
+        ({}, {"support": np.array([1])}, "needs 2 values of support"),
+        ({}, {"support": np.array([1, -1])}, "support must be between"),
+        ({}, {"spread": np.array([1.0, 91.0])}, "angles from 0 to 90"),
+        ({}, {"spread": np.array([1.0, -1.0])}, "angles from 0 to 90"),
+        ({}, {"mixing": np.full((3, 2), np.nan)}, "must have norm one"),
+        ({}, {"mixing": np.eye(3)[:, :2] * [1, 1.1]}, "column 1 has norm 1.1"),
+        ({}, {"mixing": np.eye(3)[:, :2] * [1, 0]}, "column 1 has norm 0"),
+        ({}, {"mixing": np.zeros((0, 2))}, "mixing matrix of shape (0, 2)"),
+    ],
+)
+def test_each_defect_has_its_sentence(
+    aggregate: Aggregate, metadata: dict[str, str], tensors: dict[str, Any], problem: str
+) -> None:
+    """A public file that is wrong in one way is refused for that reason."""
+    public = public_part(aggregate)
+    whole = {name: getattr(public, name) for name in ("mixing", "support", "spread", "degenerate")}
+    base = {
+        "format": "fedica.aggregate",
+        "version": "1",
+        "n_clients": "2",
+        "method": "m",
+        **metadata,
+    }
+    with pytest.raises(FormatError, match=r"^a\.safetensors: ") as caught:
+        aggregate_from_bytes(b"".join(serialise(base, {**whole, **tensors})), source="a.safetensors")
+    assert problem in str(caught.value)

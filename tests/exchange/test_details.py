@@ -1,0 +1,106 @@
+"""The coordinator's file: the whole aggregate, nothing lost."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedica.errors import FormatError, InputError
+from fedica.exchange import details_from_bytes, details_to_bytes, read_details, write_details
+from fedica.exchange.format import parse, serialise
+from fedica.records import Aggregate, Certificate, Terms
+
+
+def assert_same(one: Any, other: Any, name: str = "") -> None:
+    """Two records are equal, field by field, array by array, NaN equal to NaN."""
+    if isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype, name
+        np.testing.assert_array_equal(one, other, err_msg=name)
+    elif hasattr(one, "__dataclass_fields__"):
+        assert type(one) is type(other), name
+        for field in fields(one):
+            assert_same(getattr(one, field.name), getattr(other, field.name), f"{name}.{field.name}")
+    else:
+        assert one == other, name
+
+
+def test_a_round_trip_loses_nothing(aggregate: Aggregate, tmp_path: Path) -> None:
+    """Every field of the aggregate, of its trust and of its certificate comes back."""
+    write_details(aggregate, tmp_path / "d.safetensors")
+    assert_same(read_details(tmp_path / "d.safetensors"), aggregate)
+
+
+def test_what_is_absent_stays_absent(aggregate: Aggregate) -> None:
+    """No trust, no certificate, no spectrum, no rejections, no terms: none comes back as something."""
+    bare = replace(
+        aggregate, trust=None, certificate=None, spectrum=np.zeros(0), rejected=(), terms=Terms(3), options={}
+    )
+    assert_same(details_from_bytes(details_to_bytes(bare)), bare)
+    naive = replace(aggregate, certificate=Certificate(None, None, np.zeros(2)))
+    assert_same(details_from_bytes(details_to_bytes(naive)), naive)
+
+
+def test_infinite_and_undefined_numbers_come_back(aggregate: Aggregate) -> None:
+    """A bound that proves nothing and an angle that is not defined are not lost."""
+    odd = replace(
+        aggregate,
+        certificate=Certificate(1 / 3, float("inf"), np.array([np.nan, np.inf])),
+        spread=np.array([np.nan, 1.0]),
+    )
+    assert_same(details_from_bytes(details_to_bytes(odd)), odd)
+
+
+def test_numpy_scalars_in_options_become_plain_numbers(aggregate: Aggregate) -> None:
+    """An option that is a numpy number is written as the number that it is."""
+    read = details_from_bytes(details_to_bytes(replace(aggregate, options={"n": np.int64(3), "x": np.float64(0.1)})))
+    assert dict(read.options) == {"n": 3, "x": 0.1}
+
+
+@pytest.mark.parametrize("value", [object(), np.nan, np.random.default_rng(0), "\ud800"])
+def test_options_that_no_file_can_hold_are_refused(aggregate: Aggregate, value: object) -> None:
+    """What is not plain is refused when it is written, not when it is missed."""
+    with pytest.raises(InputError, match="the options of an aggregate holds"):
+        details_to_bytes(replace(aggregate, options={"odd": value}))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "tensors", "problem"),
+    [
+        ({"clients": '["a","a"]'}, {}, "clients must be distinct"),
+        ({"clients": "[]"}, {}, "nothing may be empty"),
+        ({"clients": '["a"]'}, {}, "'client_of_atom' must lie from 0 to 0; 0 to 1 came"),
+        ({"clients": None}, {}, "metadata field 'clients' is missing"),
+        ({"method": None}, {}, "metadata field 'method' is missing"),
+        ({"options": "[]"}, {}, "'options' must be a JSON object"),
+        ({"options": '{"a":1,"a":2}'}, {}, "a name appears twice"),
+        ({"options": "[" * 5000}, {}, "nests too deep"),
+        ({"options": " " * 70_000}, {}, "at most 65536 characters; 70000 came"),
+        ({"kmeans_objective": "much"}, {}, "'kmeans_objective' must be a number; 'much' came"),
+        ({"trust_verdict": '["trusted"]'}, {}, "2 clients need as many verdicts and reasons; 1 and 2 came"),
+        ({"rejected_source": "[]"}, {}, "three lists of rejections must be equally long"),
+        ({}, {"labels": np.array([0, 1, 2, 0])}, "'labels' must lie from -1 to 1; 0 to 2 came"),
+        ({}, {"labels": np.array([0, 1])}, "tensor 'labels' has shape (2,); R = 4 elsewhere"),
+        ({}, {"signs": np.array([1.0, 0.0, 1.0, 1.0])}, "'signs' must be +1 or -1"),
+        ({}, {"atoms": np.full((3, 4), np.inf)}, "'atoms' must be finite"),
+        ({}, {"centres": np.eye(3)}, "tensor 'centres' has shape (3, 3); r = 2 elsewhere"),
+        ({}, {"trust_has": np.ones((2, 3), dtype=bool)}, "tensor 'trust_has' has shape (2, 3); r = 2 elsewhere"),
+        ({}, {"support": np.array([3, 0])}, "'support' must lie from 0 to 2"),
+        ({}, {"spectrum": None}, "tensor 'spectrum' is missing"),
+    ],
+)
+def test_each_defect_has_its_sentence(
+    aggregate: Aggregate, metadata: dict[str, str | None], tensors: dict[str, Any], problem: str
+) -> None:
+    """A file that is wrong in one way is refused for that reason."""
+    from fedica.exchange.details import DETAILS
+
+    container = parse(details_to_bytes(aggregate), DETAILS, "d")
+    new_metadata = {k: v for k, v in {**container.metadata, **metadata}.items() if v is not None}
+    new_tensors = {k: v for k, v in {**container.tensors, **tensors}.items() if v is not None}
+    with pytest.raises(FormatError, match=r"^d\.safetensors: ") as caught:
+        details_from_bytes(b"".join(serialise(new_metadata, new_tensors)), source="d.safetensors")
+    assert problem in str(caught.value)
