@@ -41,18 +41,24 @@ def match_clients(atoms: Array, client_of_atom: IntArray, reference: Array) -> M
     """Match every client's atoms to the reference by itself: a client gives each column at most one atom.
 
     atoms : (d, R), unit columns; client_of_atom : (R,), sorted, so that a client's atoms lie side by side;
-    reference : (d, r). Where a client's atoms each prefer another column, those preferences are the optimum; only the
-    clients whose atoms compete need a linear assignment.
+    reference : (d, r).
     """
-    similarity = atoms.T @ reference  # (R, r)
-    rows = np.arange(similarity.shape[0])
+    return match_similarity(atoms.T @ reference, client_of_atom)
+
+
+def match_similarity(similarity: Array, client_of_atom: IntArray) -> Match:
+    """Match from signed similarities. similarity : (R, r); client_of_atom : (R,), sorted.
+
+    Where a client's atoms each prefer another column, those preferences are the optimum; only the clients whose atoms
+    compete need a linear assignment.
+    """
+    n_atoms, n_columns = similarity.shape
     strength = np.abs(similarity)
     labels = np.argmax(strength, axis=1).astype(np.int64)
 
-    n_columns = reference.shape[1]
     slot = client_of_atom * n_columns + labels
-    _, inverse, counts = np.unique(slot, return_inverse=True, return_counts=True)
-    contested = np.unique(client_of_atom[counts[inverse] > 1])
+    taken = np.bincount(slot)
+    contested = np.unique(client_of_atom[taken[slot] > 1])
     first = np.searchsorted(client_of_atom, contested, side="left")
     last = np.searchsorted(client_of_atom, contested, side="right")
     for start, stop in zip(first, last, strict=True):
@@ -61,5 +67,5 @@ def match_clients(atoms: Array, client_of_atom: IntArray, reference: Array) -> M
         labels[start + own] = column
 
     found = labels >= 0
-    cosine = np.where(found, similarity[rows, labels], 0.0)
+    cosine = np.where(found, similarity[np.arange(n_atoms), labels], 0.0)
     return Match(labels, np.where(cosine < 0, -1.0, 1.0), np.abs(cosine))

@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray, RandomState, check_choice, check_int, fix_signs, generator, pick, unit
+from fedica.arrays import Array, IntArray, RandomState, check_choice, check_int, fix_signs, generator, pick, polar, unit
 from fedica.errors import GroupingError
 from fedica.records import Aggregate, Certificate, Contribution
 from fedica.server.admit import Admitted, admit
 from fedica.server.clusters import check_no_empty, kmeans
+from fedica.server.components import choose_components
+from fedica.server.consensus import find_consensus, group_means
 from fedica.server.embedding import EMBEDDINGS
 from fedica.server.median import geometric_medians
 from fedica.server.naive import index_in_client, naive_centres
+from fedica.server.relative import relative_to
 from fedica.server.signs import align_signs
+from fedica.server.trust import assess, matches
 from fedica.server.weights import WEIGHTS, client_weights
 
 AFFINITIES = ("auto", *EMBEDDINGS)
@@ -33,11 +37,12 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a method finds: raw centres (d, r), label and sign of every atom, the spectrum, and the proofs."""
+    """What a method finds: raw centres (d, r); label, sign and weight of every atom; the spectrum, and the proofs."""
 
     centres: Array
     labels: IntArray
     signs: Array
+    weights: Array
     spectrum: Array
     certificate: Certificate
 
@@ -46,7 +51,7 @@ def aggregate(
     contributions: Iterable[Contribution],
     n_components: int | None = None,
     *,
-    method: str = "srf-ica",
+    method: str = "consensus",
     affinity: str = "auto",
     weights: str | None = None,
     n_init: int = 10,
@@ -59,13 +64,14 @@ def aggregate(
     ----------
     contributions : iterable of Contribution
         One per client. Their order does not matter.
-    n_components : int
-        r, the number of components.
-    method : {"srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median"}
-        Algorithm 1 of the paper, or one of those it is compared with.
+    n_components : int, optional
+        r, the number of components. By default what most clients agree on, or else the gap in the spectrum; components
+        that fewer than two clients support are then dropped.
+    method : {"consensus", "srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median"}
+        Ours, which survives hostile clients; Algorithm 1 of the paper to the letter; or what the paper sets beside it.
     affinity : {"auto", "absolute", "squared"}
         How alike two atoms are: the paper's absolute inner product, or its square, which needs time linear in the
-        number of atoms. "auto" is "absolute".
+        number of atoms. "auto" is "squared" for "consensus", and "absolute" for the paper's methods.
     weights : {None, "samples"}
         Whether a client with more declared samples weighs more; none weighs more than the median client.
     n_init : int
@@ -106,23 +112,50 @@ def aggregate(
     array([2, 2, 2])
     """
     run = pick(method, "method", METHODS)
+    check_choice(affinity, "affinity", AFFINITIES)
     options = Options(
-        affinity=_settle(check_choice(affinity, "affinity", AFFINITIES)),
+        affinity=("squared" if method == "consensus" else "absolute") if affinity == "auto" else affinity,
         weights=None if weights is None else check_choice(weights, "weights", WEIGHTS),
         n_init=check_int(n_init, "n_init", minimum=1),
         rng=generator(random_state),
     )
+    if n_components is not None:
+        check_int(n_components, "n_components", minimum=1)
     admitted = admit(contributions, on_bad=on_bad)
-    r = check_int(n_components, "n_components", minimum=1)
+    if n_components is not None:
+        return _run(run, admitted, (n_components, "given"), method, options)
+    result = _run(run, admitted, choose_components(admitted, n_init=n_init, rng=options.rng), method, options)
+    n_supported = int((result.support >= 2).sum())
+    if (
+        0 < n_supported < result.n_components and len(admitted.clients) > 1
+    ):  # what one client alone sees is not invented
+        result = _run(run, admitted, (n_supported, "support"), method, options)
+    return result
+
+
+def _run(
+    run: Callable[[Admitted, int, Options], Outcome],
+    admitted: Admitted,
+    chosen: tuple[int, str],
+    method: str,
+    options: Options,
+) -> Aggregate:
+    """Aggregate the admitted atoms into a known number of components."""
+    r, source = chosen
     n_atoms = admitted.client_of_atom.size
     if n_atoms < r:
         raise GroupingError(
             f"{r} components were wanted, but the {len(admitted.clients)} clients sent {n_atoms} atoms in all. "
             f"Ask for n_components={n_atoms} or fewer, or add clients."
         )
-    outcome = run(admitted, r, options)
-    taken = {"n_components": r, "affinity": options.affinity, "weights": weights, "n_init": n_init}
-    return _sorted_aggregate(admitted, outcome, method, taken)
+    taken = {
+        "n_components": r,
+        "n_components_from": source,
+        "affinity": options.affinity,
+        "weights": options.weights,
+        "n_init": options.n_init,
+    }
+    return _sorted_aggregate(admitted, run(admitted, r, options), method, taken)
 
 
 def _spectral(centre: str, align: bool) -> Callable[[Admitted, int, Options], Outcome]:
@@ -138,10 +171,12 @@ def _spectral(centre: str, align: bool) -> Callable[[Admitted, int, Options], Ou
         if centre == "median":
             medians = geometric_medians(atoms * signs, labels, r, weights=np.sqrt(weights))  # Eq. (16): step 6
             centres, gap = medians.centres, medians.gap
+            away = np.linalg.norm(atoms * signs - centres[:, labels], axis=0)
+            weights = np.sqrt(weights) / np.maximum(away, 1e-9)  # the median is the mean with these weights
         else:
-            centres, gap = group_means(atoms * signs, labels, r, weights), np.zeros(r)  # Eq. (15)
+            centres, gap = group_means(atoms * signs, labels, weights, r), np.zeros(r)  # Eq. (15)
         certificate = Certificate(clusters.objective, clusters.lower_bound, gap)
-        return Outcome(centres, labels, signs, embedding.spectrum, certificate)
+        return Outcome(centres, labels, signs, weights, embedding.spectrum, certificate)
 
     return run
 
@@ -153,26 +188,40 @@ def _naive(combine: Callable[..., Array]) -> Callable[[Admitted, int, Options], 
         labels = index_in_client(admitted.client_of_atom, r)
         check_no_empty(labels, r)
         centres = naive_centres(admitted.atoms, labels, r, combine)
-        return Outcome(centres, labels, np.ones(labels.size), np.zeros(0), Certificate(None, None, np.zeros(r)))
+        ones = np.ones(labels.size)
+        return Outcome(centres, labels, ones, ones, np.zeros(0), Certificate(None, None, np.zeros(r)))
 
     return run
 
 
+def _consensus(admitted: Admitted, r: int, options: Options) -> Outcome:
+    """Algorithm 1, then what makes it survive hostile clients: see `fedica.server.consensus`."""
+    found = find_consensus(
+        admitted,
+        r,
+        client_weights(admitted.n_samples, options.weights),
+        affinity=options.affinity,
+        n_init=options.n_init,
+        rng=options.rng,
+    )
+    centres = found.centres
+    if admitted.terms.mixing == "orthogonal" and r <= admitted.atoms.shape[0]:
+        centres = polar(unit(centres))
+    standing = relative_to(admitted.atoms, admitted.client_of_atom, unit(centres))
+    labels = np.where(matches(standing, found.weights, r), standing.labels, -1)
+    check_no_empty(labels, r)
+    certificate = Certificate(found.clusters.objective, found.clusters.lower_bound, np.zeros(r))
+    return Outcome(centres, labels, standing.signs, found.weights, found.embedding.spectrum, certificate)
+
+
 METHODS: dict[str, Callable[[Admitted, int, Options], Outcome]] = {
+    "consensus": _consensus,
     "srf-ica": _spectral("median", align=True),
     "srf-ica-noalignment": _spectral("median", align=False),
     "sf-ica": _spectral("mean", align=True),
     "naive-mean": _naive(np.mean),
     "naive-median": _naive(np.median),
 }
-
-
-def group_means(points: Array, labels: IntArray, n_groups: int, weights: Array) -> Array:
-    """Weighted mean of every group, Eq. (15). points : (d, R); result : (d, r)."""
-    member = np.zeros((labels.size, n_groups))
-    grouped = np.flatnonzero(labels >= 0)
-    member[grouped, labels[grouped]] = weights[grouped]
-    return np.asarray((points @ member) / member.sum(axis=0))
 
 
 def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: dict[str, object]) -> Aggregate:
@@ -197,7 +246,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: di
         spectrum=found.spectrum,
         support=support[order],
         spread=spread[order],
-        trust=None,
+        trust=assess(admitted, mixing[:, order], np.linalg.norm(found.centres, axis=0)[order], found.weights),
         rejected=admitted.rejected,
         method=method,
         options=taken,
@@ -205,7 +254,3 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: di
         terms=admitted.terms,
         certificate=replace(found.certificate, median_gap=found.certificate.median_gap[order]),
     )
-
-
-def _settle(affinity: str) -> str:
-    return "absolute" if affinity == "auto" else affinity

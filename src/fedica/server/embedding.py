@@ -68,15 +68,28 @@ def embed_squared(atoms: Array, n_components: int) -> Embedding:
     points = leading_directions(atoms, n_components + MARGIN)
     n_atoms = points.shape[1]
     blocks = [slice(start, start + BLOCK) for start in range(0, n_atoms, BLOCK)]
-    gram = sum((features @ features.T for features in (quadratic_features(points[:, b]) for b in blocks)), np.zeros(()))
     scale = np.sqrt(n_components / n_atoms)
-    values, vectors = eigh(gram)  # F F' has the eigenvalues of F'F
+    values, vectors = eigh(_feature_gram(points))  # F F' has the eigenvalues of F'F
     spectrum = scale * np.maximum(values[::-1], 0)
     leading = np.sqrt(scale * spectrum[:n_components])[:, None] * vectors[:, : -n_components - 1 : -1].T
     embedded = np.empty((n_atoms, n_components))
     for block in blocks:  # U = F'V / sqrt(values), hence Q = D U' = scale * sqrt(values) * V'F
         embedded[block] = (leading @ quadratic_features(points[:, block])).T
     return Embedding(embedded, spectrum[: min(n_atoms, spectrum.size)])
+
+
+def squared_spectrum(points: Array) -> Array:
+    """Eigenvalues of the squared affinity without its scale, largest first. points : (p, R)."""
+    return np.asarray(np.maximum(eigh(_feature_gram(points), eigvals_only=True)[::-1], 0))
+
+
+def _feature_gram(points: Array) -> Array:
+    """F F' for the quadratic features F of the points, summed over blocks: (p(p+1)/2, p(p+1)/2)."""
+    gram = np.zeros((points.shape[0] * (points.shape[0] + 1) // 2,) * 2)
+    for start in range(0, points.shape[1], BLOCK):
+        features = quadratic_features(points[:, start : start + BLOCK])
+        gram += features @ features.T
+    return gram
 
 
 EMBEDDINGS: dict[str, Callable[[Array, int], Embedding]] = {"absolute": embed_absolute, "squared": embed_squared}

@@ -1,0 +1,209 @@
+"""Consensus: Algorithm 1, and then what makes it answer as if the bad clients were not there.
+
+1. Two starts. Algorithm 1 on atoms whitened by their own scatter; and the one client whose nearer half of the other
+   clients is closest, which fewer than half of the clients cannot forge.
+2. Concentrate. Every client gives each component at most one atom. Average, for each component, the half of its atoms
+   whose clients are nearest; repeat until the half stays the same. The start that ends with tighter halves is taken.
+3. Decide on clients, then on atoms. The radius is the median distance of all clients; clients that sent the same atoms
+   are one voice. A client within the radius counts fully, one beyond it by the inverse of its squared distance (its
+   noise, estimated from all its atoms), one beyond 1.6 radii not at all; nor does an atom beyond 2.5 times the median
+   of its component. Average with these weights, and repeat until nothing changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray, unit
+from fedica.server.admit import Admitted
+from fedica.server.affinity import leading_directions
+from fedica.server.clusters import Clusters, kmeans
+from fedica.server.embedding import EMBEDDINGS, Embedding
+from fedica.server.order import group_medians, nearest_halves, weighted_median
+from fedica.server.relative import Relative, relative_to
+from fedica.server.signs import align_signs
+
+CLIENT_CUT = 1.6
+"""A client farther than so many radii does not count; see `client_cut`."""
+ATOM_CUT = 2.5
+"""An atom farther than so many times the median distance of its component does not count."""
+CANDIDATES = 20
+"""Clients tried as a start: with 45% of them bad, one try in nine million draws only bad ones."""
+SMALLEST_RADIUS = 1e-7
+"""Clients that agree to rounding agree."""
+MOST_STEPS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """Centres (d, r), each atom's label, sign and weight, and the grouping that Algorithm 1 started from."""
+
+    centres: Array
+    labels: IntArray
+    signs: Array
+    weights: Array
+    embedding: Embedding
+    clusters: Clusters
+
+
+def find_consensus(
+    admitted: Admitted,
+    n_components: int,
+    client_weights: Array,
+    *,
+    affinity: str,
+    n_init: int,
+    rng: np.random.Generator,
+) -> Consensus:
+    """Find the components that most clients agree on, and weigh every atom by how well it agrees.
+
+    client_weights : (K,), from declared samples; all one unless asked for.
+    """
+    atoms, owner, r = admitted.atoms, admitted.client_of_atom, n_components
+    grouping_atoms = whitened(atoms, r) if admitted.terms.mixing != "orthogonal" else atoms
+    embedding = EMBEDDINGS[affinity](grouping_atoms, r)
+    clusters = kmeans(
+        unit(embedding.points.T).T, r, n_init=n_init, rng=rng
+    )  # rows scaled: rare components count as much
+    signs = align_signs(grouping_atoms, clusters.labels, r)
+    starts = [unit(group_means(atoms * signs, clusters.labels, np.ones(owner.size), r))]
+    starts += _closest_client(atoms, owner, r, rng)
+    ends = [_concentrate(atoms, owner, start) for start in starts]
+    reference = min(ends, key=lambda end: _tightness(atoms, owner, end))  # the first on a tie
+
+    voices = share_of_voice(atoms, owner, reference)
+    for _ in range(MOST_STEPS):
+        standing = relative_to(atoms, owner, reference)
+        weights = _agreement(standing, owner, r, voices) * (client_weights * voices)[owner]
+        centres = group_means(atoms * standing.signs, standing.labels, weights, r, otherwise=reference)
+        moved, reference = np.abs(unit(centres) - reference).max(), unit(centres)
+        if moved <= 1e-9:
+            break
+    return Consensus(centres, standing.labels, standing.signs, weights, embedding, clusters)
+
+
+def whitened(atoms: Array, n_components: int) -> Array:
+    """Atoms in their leading r directions, stretched so that these are alike: unit columns, (min(d, r), R).
+
+    A general mixing matrix squeezes its columns together and blurs the groups; where A has full rank, (A A')^(-1/2) A
+    has orthonormal columns, which is what Algorithm 1 assumes.
+    """
+    points = leading_directions(atoms, n_components)
+    values, vectors = np.linalg.eigh(points @ points.T)
+    scale = 1 / np.sqrt(np.maximum(values, 1e-9 * values[-1]))
+    return unit((scale[:, None] * vectors.T) @ points)
+
+
+def client_scores(standing: Relative, owner: IntArray, n_clients: int) -> Array:
+    """Median distance over the atoms of each client: a few failed atoms do not make a bad client."""
+    return group_medians(standing.distance, np.where(standing.labels >= 0, owner, -1), n_clients, empty=np.inf)
+
+
+def client_cut(n_components: int) -> float:
+    """Radii within which a client counts: more for few components, where a median over a few atoms is uncertain."""
+    return max(CLIENT_CUT, float(1 + 2.5 / np.sqrt(max(n_components * (n_components - 1), 1))))
+
+
+def radius_of(scores: Array, voices: Array) -> float:
+    """Median distance of all clients, each counted with its share of voice."""
+    return max(weighted_median(scores, voices), SMALLEST_RADIUS)
+
+
+def share_of_voice(atoms: Array, owner: IntArray, reference: Array) -> Array:
+    """One over the number of clients that sent the same atoms: independent fits never coincide, so they are one voice.
+
+    Two clients are the same when three random projections of all their atoms, matched and signed, agree to 1e-9. Where
+    more than half of all clients agree to rounding there is no noise to be independent of, and each counts as one.
+    """
+    standing = relative_to(atoms, owner, reference)
+    n_clients = int(owner[-1]) + 1
+    if np.median(client_scores(standing, owner, n_clients)) <= SMALLEST_RADIUS:
+        return np.ones(n_clients)
+    directions = np.random.default_rng(0).standard_normal((3, *reference.shape))
+    seen = np.where(standing.labels >= 0, standing.signs, 0.0)
+    projections = [np.einsum("dR,dR->R", atoms, g[:, standing.labels]) * seen for g in directions]
+    prints = np.stack([np.bincount(owner, weights=p) for p in projections], axis=1)
+    _, inverse, counts = np.unique(np.round(prints / 1e-9), axis=0, return_inverse=True, return_counts=True)
+    return np.asarray(1 / counts[inverse.ravel()])
+
+
+def _closest_client(atoms: Array, owner: IntArray, r: int, rng: np.random.Generator) -> list[Array]:
+    """Return the client with all r atoms whose nearer half of the clients is closest, if there is one."""
+    counts = np.bincount(owner)
+    complete = np.flatnonzero(counts == r)
+    if complete.size > CANDIDATES:
+        complete = np.sort(rng.choice(complete, CANDIDATES, replace=False))
+    best, closest = np.inf, []
+    for k in complete:
+        candidate = atoms[:, owner == k]
+        if np.linalg.cond(candidate) > 1e6:  # copies of one atom span nothing
+            continue
+        reach = float(np.median(_mean_distance(relative_to(atoms, owner, candidate), owner)))
+        if reach < best:
+            best, closest = reach, [candidate]
+    return closest
+
+
+def _concentrate(atoms: Array, owner: IntArray, reference: Array) -> Array:
+    """Average the nearer half of each component's atoms, ordered by their clients, until the half stays the same."""
+    r = reference.shape[1]
+    before = np.empty(0)
+    for _ in range(MOST_STEPS):
+        standing = relative_to(atoms, owner, reference)
+        by_client = _mean_distance(standing, owner)[owner] + 1e-9 * standing.distance
+        near = nearest_halves(by_client, standing.labels, r)
+        chosen = np.where(near, standing.labels, -1)
+        if np.array_equal(chosen, before):
+            break
+        before = chosen
+        means = group_means(atoms * standing.signs, standing.labels, near.astype(float), r, otherwise=reference)
+        reference = unit(means)
+    return reference
+
+
+def _tightness(atoms: Array, owner: IntArray, reference: Array) -> float:
+    """Mean over components of the median distance of their atoms: small where more than half agree closely."""
+    standing = relative_to(atoms, owner, reference)
+    near = np.minimum(standing.distance, 1.0)
+    return float(group_medians(near, standing.labels, reference.shape[1], empty=1.0).mean())
+
+
+def _mean_distance(standing: Relative, owner: IntArray) -> Array:
+    """Mean distance over the matched atoms of each client, each at most one: no bad atom goes unnoticed."""
+    matched = standing.labels >= 0
+    counts = np.bincount(owner, weights=matched)
+    return np.bincount(owner, weights=np.where(matched, np.minimum(standing.distance, 1.0), 0.0)) / np.maximum(
+        counts, 1
+    )
+
+
+def _agreement(standing: Relative, owner: IntArray, r: int, voices: Array) -> Array:
+    """Weight of every atom: of its client, and then its own."""
+    scores = client_scores(standing, owner, voices.size)
+    radius = radius_of(scores, voices)
+    of_client = np.where(
+        scores <= client_cut(r) * radius, np.minimum(1.0, (radius / np.maximum(scores, radius)) ** 2), 0.0
+    )
+    weights = of_client[owner]
+    counting = np.where(weights > 0, standing.labels, -1)
+    typical = np.maximum(group_medians(standing.distance, counting, r, empty=0.0), SMALLEST_RADIUS)
+    weights[standing.distance > ATOM_CUT * typical[standing.labels]] = 0.0
+    weights[standing.labels < 0] = 0.0
+
+    orphaned = np.bincount(counting[counting >= 0], weights=weights[counting >= 0], minlength=r) == 0
+    if orphaned.any():  # a component that only doubtful clients see: the nearer half of those
+        near = nearest_halves(scores[owner] + 1e-9 * standing.distance, standing.labels, r)
+        weights[near & orphaned[standing.labels] & (standing.labels >= 0)] = 1.0
+    return np.asarray(weights)
+
+
+def group_means(points: Array, labels: IntArray, weights: Array, r: int, *, otherwise: Array | None = None) -> Array:
+    """Weighted mean of each group, Eq. (15): points (d, R) to (d, r); of ``otherwise`` where a group has no weight."""
+    member = np.zeros((labels.size, r))
+    counting = np.flatnonzero(labels >= 0)
+    member[counting, labels[counting]] = weights[counting]
+    total = member.sum(axis=0)
+    means = (points @ member) / np.where(total > 0, total, 1.0)
+    return means if otherwise is None else np.where(total > 0, means, otherwise)

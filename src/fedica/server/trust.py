@@ -1,0 +1,190 @@
+"""What the server thinks of every client, with the reason in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedica.arrays import Array, BoolArray, IntArray
+from fedica.records import Trust
+from fedica.server.admit import Admitted
+from fedica.server.consensus import ATOM_CUT, client_cut, client_scores, radius_of, share_of_voice
+from fedica.server.order import group_medians
+from fedica.server.relative import Relative, relative_to
+
+NEAR = float(np.tan(np.radians(15.0)))
+"""An atom within 15 degrees of its component is never said to match nothing."""
+OUTLYING_CUT = 2.2
+"""A client farther than so many radii is outlying, unless its samples explain it."""
+SAMPLES_SLACK = 3.0
+"""How many times the error that falls as 1/sqrt(n_samples) is still explained by few samples."""
+SAMPLES_NEEDED = 20.0
+"""With fewer than so many times r^2 samples any local ICA may find anything: r^2 is what theory asks for at least."""
+COMPARED = 60
+"""Outlying clients looked at for agreement among themselves."""
+
+
+def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array) -> Trust:
+    """Judge every client against the components.
+
+    Parameters
+    ----------
+    admitted : Admitted
+        All atoms.
+    mixing : ndarray of shape (d, r)
+        The components.
+    norms : ndarray of shape (r,)
+        Norms of the raw centres.
+    weights : ndarray of shape (R,)
+        How much each atom counted in its centre.
+
+    Returns
+    -------
+    Trust
+        A verdict and its reason for each client.
+    """
+    owner, n_clients, r = admitted.client_of_atom, len(admitted.clients), mixing.shape[1]
+    standing = relative_to(admitted.atoms, owner, mixing)
+    voices = share_of_voice(admitted.atoms, owner, mixing)
+    scores = client_scores(standing, owner, n_clients)
+    radius = radius_of(scores, voices)
+    matched = matches(standing, weights, r)
+    n_unmatched = np.bincount(owner, weights=~matched, minlength=n_clients).astype(np.int64)
+
+    angle_of_atom = _angles(admitted.atoms, mixing, standing)
+    angles, has = np.full((n_clients, r), 90.0), np.zeros((n_clients, r), dtype=bool)
+    known = np.flatnonzero(standing.labels >= 0)
+    angles[owner[known], standing.labels[known]] = angle_of_atom[known]
+    has[owner[matched], standing.labels[matched]] = True
+    angle = group_medians(angle_of_atom, np.where(standing.labels >= 0, owner, -1), n_clients, empty=90.0)
+
+    expected = radius * _expected_excess(admitted.n_samples, scores, radius)
+    far = scores > np.maximum(OUTLYING_CUT, client_cut(r)) * radius
+    noisy = scores > client_cut(r) * radius
+    explained = (scores <= SAMPLES_SLACK * expected) & (expected > radius)
+    explained |= (admitted.n_samples > 0) & (admitted.n_samples < SAMPLES_NEEDED * r**2) & (expected > radius)
+    doubtful = far | (n_unmatched > 0)
+    outlying = doubtful & ~explained
+    weak = (noisy | doubtful) & ~outlying
+
+    reasons = np.full(n_clients, "", dtype=object)
+    agreeing = _agreeing_outliers(admitted.atoms, owner, np.flatnonzero(outlying), scores)
+    copies, n_atoms = np.round(1 / voices).astype(np.int64), np.bincount(owner)
+    for k in range(n_clients):
+        reasons[k] = _reason(
+            outlying=bool(outlying[k]),
+            weak=bool(weak[k]),
+            angle=float(angle[k]),
+            n_atoms=int(n_atoms[k]),
+            n_unmatched=int(n_unmatched[k]),
+            n_agreeing=agreeing.get(k, 0),
+            n_samples=int(admitted.n_samples[k]),
+            missing=np.flatnonzero(~has[k]),
+            copies=int(copies[k]),
+        )
+    verdict = np.where(outlying, "outlying", np.where(weak, "weak", "trusted"))
+    return Trust(
+        clients=admitted.clients,
+        verdict=tuple(verdict.tolist()),
+        reason=tuple(reasons.tolist()),
+        angle=angle,
+        angles=angles,
+        has=has,
+        n_unmatched=n_unmatched,
+        influence=_influence(standing, angle_of_atom, weights, norms, owner, n_clients),
+    )
+
+
+def matches(standing: Relative, weights: Array, r: int) -> BoolArray:
+    """Whether each atom matches its component: within 15 degrees, or as near as the cut for those that count."""
+    counting = np.where(weights > 0, standing.labels, -1)
+    typical = group_medians(standing.distance, counting, r, empty=0.0)
+    limit = np.maximum(ATOM_CUT * typical, NEAR)
+    return np.asarray((standing.labels >= 0) & (standing.distance <= limit[standing.labels]))
+
+
+def _angles(atoms: Array, mixing: Array, standing: Relative) -> Array:
+    """Angle of each atom to its component in the space of the features, in degrees."""
+    cosine = np.abs(np.einsum("dR,dR->R", atoms, mixing[:, standing.labels]))
+    return np.asarray(np.where(standing.labels >= 0, np.degrees(np.arccos(np.minimum(cosine, 1.0))), 90.0))
+
+
+def _expected_excess(n_samples: IntArray, scores: Array, radius: float) -> Array:
+    """How many times the radius a client's declared samples let expect: sqrt(n_typical / n), at least one."""
+    typical = n_samples[(scores <= radius) & (n_samples > 0)]
+    if typical.size == 0:
+        return np.ones(n_samples.size)
+    ratio = np.median(typical) / np.maximum(n_samples, 1)
+    return np.asarray(np.where(n_samples > 0, np.sqrt(np.maximum(ratio, 1.0)), 1.0))
+
+
+def _agreeing_outliers(atoms: Array, owner: IntArray, outlying: IntArray, scores: Array) -> dict[int, int]:
+    """For each outlying client, how many others agree with it on another basis: at half its distance or less."""
+    compared = outlying[:COMPARED]
+    if compared.size < 2:
+        return {}
+    inside = np.isin(owner, compared)
+    theirs, names = atoms[:, inside], np.searchsorted(compared, owner[inside])
+    found: dict[int, int] = {}
+    for place, k in enumerate(compared):
+        basis = theirs[:, names == place]
+        if basis.shape[1] > basis.shape[0] or np.linalg.cond(basis) > 1e6:
+            continue
+        near = client_scores(relative_to(theirs, names, basis), names, compared.size) <= 0.5 * min(scores[k], 1.0)
+        near[place] = False
+        found[int(k)] = int(near.sum())
+    return found
+
+
+def _influence(
+    standing: Relative, angle: Array, weights: Array, norms: Array, owner: IntArray, n_clients: int
+) -> Array:
+    """Largest angle by which a component turns when the client is left out, one reweighted mean later, in degrees.
+
+    The centre c of total weight W without the atom x of weight w is W c - w x, up to scale.
+    """
+    labels = standing.labels
+    counting = np.flatnonzero((labels >= 0) & (weights > 0))
+    label, w = labels[counting], weights[counting]
+    total = np.bincount(label, weights=w, minlength=norms.size)[label]
+    theta = np.radians(angle[counting])
+    turned = np.degrees(np.arctan2(w * np.sin(theta), total * norms[label] - w * np.cos(theta)))
+    turned[total - w <= 1e-12 * total] = 90.0  # nobody else supports it
+    influence = np.zeros(n_clients)
+    np.maximum.at(influence, owner[counting], np.minimum(turned, 90.0))
+    return influence
+
+
+def _reason(
+    *,
+    outlying: bool,
+    weak: bool,
+    angle: float,
+    n_atoms: int,
+    n_unmatched: int,
+    n_agreeing: int,
+    n_samples: int,
+    missing: IntArray,
+    copies: int,
+) -> str:
+    """Say why, in one line."""
+    if outlying and n_agreeing:
+        others = "another outlying client" if n_agreeing == 1 else f"{n_agreeing} other outlying clients"
+        text = f"agrees with {others} on another basis, {angle:.0f} degrees away"
+    elif outlying and n_unmatched == n_atoms:
+        text = f"none of its {n_atoms} atoms matches a component (median angle {angle:.0f} degrees)"
+    elif outlying and n_unmatched:
+        text = f"{n_unmatched} of its {n_atoms} atoms match no component"
+    elif outlying:
+        text = f"farther from the components than its samples explain (median angle {angle:.1f} degrees)"
+    elif weak and n_samples:
+        text = f"noisy, as its {n_samples} samples explain (median angle {angle:.1f} degrees)"
+    elif weak:
+        text = f"noisier than most (median angle {angle:.1f} degrees)"
+    else:
+        text = f"agrees with the components (median angle {angle:.1f} degrees)"
+    if not outlying and missing.size:
+        named = ", ".join(map(str, missing[:5].tolist())) + (", ..." if missing.size > 5 else "")
+        text += f"; lacks component{'s' if missing.size > 1 else ''} {named}"
+    if copies > 1:
+        text += f"; {copies} clients sent these very atoms, and count as one"
+    return text
