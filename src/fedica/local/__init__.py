@@ -1,0 +1,10 @@
+"""A client's side: from its data to its contribution, and back from the global matrix to its sources."""
+
+from __future__ import annotations
+
+from fedica.local.estimator import LocalICA
+from fedica.local.recover import Recovered, cross_cumulants, recover
+from fedica.local.solvers import SOLVERS
+from fedica.local.whitening import Whitening
+
+__all__ = ["SOLVERS", "LocalICA", "Recovered", "Whitening", "cross_cumulants", "recover"]

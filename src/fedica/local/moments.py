@@ -1,0 +1,84 @@
+"""Fourth moments of whitened data, gathered in one pass: all that Eq. (2) ever needs of the samples.
+
+The r(r+1)/2 products z_i z_j, i <= j, of a sample are its quadratic features; their Gram matrix holds every fourth
+moment once. It is a plain sum over samples, so blocks, files and machines can each add their part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray
+from fedica.local.whitened import Whitened
+
+CHUNK_BYTES = 2**19
+"""Bytes of quadratic features formed at once: they are consumed by the Gram product while still in cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class FourthMoments:
+    """E[z_i z_j z_k z_l] of r whitened coordinates.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m), m = r(r+1)/2
+        E[q q'] of the quadratic features q = (z_i z_j), i <= j, row by row of the upper triangle.
+    n_samples : int
+        How many samples were averaged.
+    n_components : int
+        r.
+    """
+
+    matrix: Array
+    n_samples: int
+    n_components: int
+
+    def __post_init__(self) -> None:
+        rows, columns = np.triu_indices(self.n_components)
+        place = np.empty((self.n_components, self.n_components), dtype=np.int64)
+        place[rows, columns] = place[columns, rows] = np.arange(rows.size)
+        set_ = object.__setattr__
+        set_(self, "_rows", rows)
+        set_(self, "_columns", columns)
+        set_(self, "_place", place)
+        set_(self, "_times", np.where(rows == columns, 1.0, 2.0)[:, None])
+
+    _rows: IntArray = None  # type: ignore[assignment]
+    _columns: IntArray = None  # type: ignore[assignment]
+    _place: IntArray = None  # type: ignore[assignment]
+    _times: Array = None  # type: ignore[assignment]
+
+    def gradient(self, directions: Array) -> Array:
+        """Return E[z (w'z)^3] for every column w. directions : (r, k) -> (r, k)."""
+        squares = directions[self._rows] * directions[self._columns]
+        squares *= self._times
+        weighted = self.matrix @ squares  # E[(w'z)^2 z_i z_j], (m, k)
+        return np.asarray((weighted[self._place] * directions).sum(axis=1))
+
+    def contract(self, symmetric: Array) -> Array:
+        """Return m4(G) = E[(z'Gz) zz'] for every symmetric G. symmetric : (k, r, r) -> (k, r, r)."""
+        entries = symmetric[:, self._rows, self._columns].T * self._times
+        return np.asarray(np.moveaxis((self.matrix @ entries)[self._place], 2, 0))
+
+
+def gather(data: Whitened) -> FourthMoments:
+    """Average the products of quadratic features over all samples, in one pass. data : (n, r)."""
+    r, m = data.n_components, data.n_components * (data.n_components + 1) // 2
+    chunk = max(64, CHUNK_BYTES // (8 * m))
+    starts = np.cumsum([0, *range(r, 0, -1)])
+
+    def gram_of(block: Array) -> Array:
+        features = np.empty((m, min(chunk, block.shape[0])))
+        total = np.zeros((m, m))
+        for first in range(0, block.shape[0], chunk):
+            z = np.ascontiguousarray(block[first : first + chunk].T)
+            q = features[:, : z.shape[1]]
+            for i in range(r):
+                np.multiply(z[i], z[i:], out=q[starts[i] : starts[i + 1]])
+            total += q @ q.T
+        return total
+
+    total = data.over_blocks(gram_of, work=float(m) * m * data.n_samples)
+    return FourthMoments(total / data.n_samples, data.n_samples, r)

@@ -1,0 +1,59 @@
+"""What every solver returns, and the few steps that all of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fedica.arrays import Array, polar
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """The rotation R of whitened data: the sources are ``Z @ matrix``.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (r, r)
+        Orthonormal columns, one a component.
+    n_iter : int
+        Iterations of the run that won.
+    step : float
+        The last change of a column, up to sign, in radians: how far from settled it is.
+    converged : bool
+        Whether `step` came below the tolerance.
+    warnings : tuple of Warning
+        What the user should be warned of.
+    """
+
+    matrix: Array
+    n_iter: int
+    step: float
+    converged: bool
+    warnings: tuple[Warning, ...] = ()
+
+
+def column_steps(new: Array, old: Array) -> Array:
+    """Change of each unit column, up to its sign. new, old : (..., r, m) -> (..., m)."""
+    signs = np.where(np.sum(new * old, axis=-2, keepdims=True) < 0, -1.0, 1.0)
+    return np.asarray(np.sqrt(np.sum((new * signs - old) ** 2, axis=-2)))
+
+
+def random_rotation(r: int, rng: np.random.Generator) -> Array:
+    """Draw an orthonormal matrix (r, r)."""
+    return polar(rng.standard_normal((r, r)))
+
+
+def subsample_size(r: int) -> int:
+    """Return how many samples bring a solver near enough to its optimum to finish on all data in a few steps."""
+    return max(2000, 50 * r)
+
+
+def not_settled(who: str, step: float, tol: float, max_iter: int) -> ConvergenceWarning:
+    """Say that an iteration did not converge, with the numbers and what to do."""
+    return ConvergenceWarning(
+        f"{who}: a column still moves by {step:.1e} radians (tol {tol:.1e}) after max_iter={max_iter} iterations; "
+        "raise max_iter or tol, bring more samples, or ask for fewer components."
+    )
