@@ -24,6 +24,7 @@ class Worker:
         self.seeds, self.stop_at = [], stop_at
 
     def __call__(self, job):
+        """Return two rows that depend on the seed alone."""
         if job["seed"] == self.stop_at:
             raise KeyboardInterrupt
         self.seeds.append(job["seed"])

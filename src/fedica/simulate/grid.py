@@ -75,6 +75,7 @@ def run_grid(
         finished = run(joblib.delayed(_with_one_thread)(work, job) for job in missing)
         with _bar(progress, done=len(jobs) - len(missing), total=len(jobs)) as advance:
             for job, rows in finished:
+                assert all(job.keys().isdisjoint(row) for row in rows), "a result has the name of a setting"
                 table.append([{**job, **row, **versions()} for row in rows])
                 advance()
     table.tidy(jobs)

@@ -1,0 +1,63 @@
+"""``fedica reproduce``: experiments of the paper, with one command each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedica.cli.console import console, examples, print_table
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+class WhichPreset(StrEnum):
+    """Whose settings."""
+
+    paper = "paper"
+    code = "code"
+
+
+@app.callback()
+def reproduce() -> None:
+    """Run an experiment of the paper again."""
+
+
+@app.command(
+    "figure-1",
+    epilog=examples(
+        "fedica reproduce figure-1",
+        "fedica reproduce figure-1 --preset code -o figures",
+        "fedica reproduce figure-1 --trials 2 --jobs 1",
+    ),
+)
+def figure_1(
+    preset: Annotated[
+        WhichPreset, typer.Option(help="The settings of the paper's text, or of its authors' code.")
+    ] = WhichPreset.paper,
+    trials: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Trials per setting; by default 20 (paper) or 10 (code).")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the rows and the figure.")
+    ] = Path("fedica-figure-1"),
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one per core by default.")] = None,
+) -> None:
+    """Draw the paper's Figure 1: error against clients, samples and share of the corrupted ones.
+
+    Twenty settings, five ways to aggregate, and one line more than the paper: ICA on all data in one place. Ctrl-C
+    stops it; the same command again goes on where it stopped.
+    """
+    from fedica.simulate.figure1 import draw_figure1, reproduce_figure1, table_figure1
+
+    rows = reproduce_figure1(preset.value, folder=output, trials=trials, n_jobs=jobs, progress=True)
+    out = console()
+    headings, lines = table_figure1(rows, preset.value)
+    print_table(out, headings, lines)
+    files, missing = draw_figure1(rows, preset.value, folder=output)
+    if missing:
+        typer.echo(f"Note: {missing}", err=True)
+    for path in [output / f"figure-1-{preset.value}.csv", *files]:
+        out.print(str(path), soft_wrap=True)

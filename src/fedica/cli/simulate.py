@@ -1,0 +1,114 @@
+"""``fedica simulate``: what a share of bad clients costs each method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedica.cli.console import console, print_table
+
+
+def simulate(
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:STRENGTH]", help="An attack, e.g. rotation:15; may be repeated; all by default."),
+    ] = None,
+    share: Annotated[
+        list[float] | None,
+        typer.Option(min=0, max=1, metavar="P", help="Share of clients that attack; may be repeated. [0.1 ... 0.45]"),
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A method of fedica aggregate; may be repeated.")
+    ] = None,
+    clients: Annotated[list[int], typer.Option(min=2, metavar="K", help="Clients; may be repeated.")] = [30],  # noqa: B006
+    components: Annotated[list[int], typer.Option(min=1, metavar="R", help="Components; may be repeated.")] = [10],  # noqa: B006
+    features: Annotated[int, typer.Option(min=0, metavar="D", help="Features; 0: as many as components.")] = 0,
+    condition: Annotated[
+        list[float],
+        typer.Option(
+            min=1, metavar="C", help="Condition number of the mixing matrix, 1: orthonormal; may be repeated."
+        ),
+    ] = [1.0],  # noqa: B006
+    components_per_client: Annotated[
+        int, typer.Option(min=0, metavar="R_K", help="Components that a client sees; 0: all.")
+    ] = 0,
+    skew: Annotated[
+        float, typer.Option(min=1, metavar="S", help="How many times as often the commonest component is seen.")
+    ] = 1.0,
+    leak: Annotated[
+        float, typer.Option(min=0, metavar="E", help="Leak between the sources of an honest client's atoms.")
+    ] = 0.03,
+    samples: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Fit ICA to N samples per client instead of drawing atoms.")
+    ] = 0,
+    law: Annotated[
+        str, typer.Option(metavar="NAME", help="Law of the sources that are fitted, e.g. laplace, student-t:3.")
+    ] = "bernoulli-gaussian",
+    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds per setting.")] = 10,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one per core by default.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the rows, the table and the figure.")
+    ] = Path("fedica-simulate"),
+    list_attacks: Annotated[bool, typer.Option("--list", help="List the attacks and stop.")] = False,
+) -> None:
+    """Measure what a share of bad clients costs each way to aggregate.
+
+    Runs every federation x attack x share x method over the seeds, and writes flat rows (CSV), a table (Markdown) and
+    a figure (PNG and HTML). The line "honest" is the mean of the honest clients' atoms with the true labels. Ctrl-C
+    stops it; the same command again goes on where it stopped.
+    """
+    from fedica.simulate.attacks import ATTACKS
+
+    out = console()
+    if list_attacks:
+        print_table(
+            out,
+            ["attack", "<strength", "colluding", "beyond the spread", "honest mistake"],
+            [
+                [name, f"{a.strength:g} ({a.meaning})", _yes(a.colluding), _yes(a.beyond_spread), _yes(a.mistake)]
+                for name, a in ATTACKS.items()
+            ],
+        )
+        return
+
+    from fedica.exchange.files import write_atomic
+    from fedica.simulate.robustness import (
+        COMPARED,
+        SHARES,
+        Setting,
+        draw_robustness,
+        markdown,
+        run_robustness,
+        table_robustness,
+    )
+
+    settings = [
+        Setting(k, r, features, components_per_client, skew, c, leak, samples, law)
+        for k in clients
+        for r in components
+        for c in condition
+    ]
+    rows = run_robustness(
+        settings,
+        path=output / "simulate.csv",
+        attacks=attack or tuple(ATTACKS),
+        shares=share or SHARES,
+        methods=method or COMPARED,
+        trials=trials,
+        n_jobs=jobs,
+        progress=True,
+    )
+    headings, lines = table_robustness(rows)
+    print_table(out, headings, lines)
+    write_atomic(output / "simulate.md", [markdown(headings, lines).encode()])
+    files, missing = draw_robustness(rows, output / "simulate")
+    if missing:
+        typer.echo(f"Note: {missing}", err=True)
+    for path in [output / "simulate.csv", output / "simulate.md", *files]:
+        out.print(str(path), soft_wrap=True)
+
+
+def _yes(fact: bool) -> str:
+    return "yes" if fact else ""

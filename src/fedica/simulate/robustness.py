@@ -1,0 +1,266 @@
+"""How much a share of bad clients costs each method: federation x attack x share x method, as flat rows and a figure.
+
+One line more than the methods: "honest", the mean of the honest clients' atoms with the true labels, which knows who
+attacks and what every atom is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from fedica.arrays import Array, check_choice, check_int
+from fedica.errors import FedicaError, OptionError
+from fedica.evaluate import misclustering, recovery_error
+from fedica.local import LocalICA
+from fedica.records import Aggregate, Contribution
+from fedica.server import METHODS, aggregate
+from fedica.simulate.atoms import AtomFederation, atoms_federation, scramble, with_truth
+from fedica.simulate.attacks import ATTACKS, NO_ATTACK, find_attack
+from fedica.simulate.federation import federation, share_of
+from fedica.simulate.grid import Job, Row, Value, run_grid
+from fedica.simulate.plots import Panel, draw_both, summarise
+from fedica.simulate.streams import stream
+
+HONEST = "honest"
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
+COMPARED = tuple(method for method in ("consensus", "srf-ica", "sf-ica") if method in METHODS)
+"""The methods that are compared unless others are asked for."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A kind of federation.
+
+    Parameters
+    ----------
+    n_clients, n_components : int
+        K and r.
+    n_features : int
+        d; 0: as many as components.
+    components_per_client : int
+        r_k; 0: all.
+    coverage_skew, condition
+        As in `fedica.simulate.atoms_federation`.
+    leak : float
+        Its ``error``: the leak from one source into another in an honest client's atoms.
+    n_samples : int
+        0: atoms are drawn, with errors of size ``leak``. Otherwise every client fits ICA to this many samples.
+    law : str
+        Of the sources that are fitted.
+    """
+
+    n_clients: int = 30
+    n_components: int = 10
+    n_features: int = 0
+    components_per_client: int = 0
+    coverage_skew: float = 1.0
+    condition: float = 1.0
+    leak: float = 0.03
+    n_samples: int = 0
+    law: str = "bernoulli-gaussian"
+
+
+def robustness_jobs(
+    settings: Sequence[Setting], *, attacks: Sequence[str], shares: Sequence[float] = SHARES, trials: int = 10
+) -> list[Job]:
+    """Return all jobs of a study: settings x attacks x shares x seeds. Without an attack the share is zero.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        The federations.
+    attacks : sequence of str
+        Names, with a strength after a colon where it is not the usual one.
+    shares : sequence of float
+        Shares of clients that attack.
+    trials : int
+        How many seeds.
+    """
+    n_trials = check_int(trials, "trials", minimum=1)
+    for setting in settings:
+        for share in shares:
+            if share_of(share, setting.n_clients, "share") >= setting.n_clients:
+                raise OptionError(f"share must leave an honest client; {share:g} of {setting.n_clients} came.")
+    for attack in attacks:
+        find_attack(attack)
+    return [
+        {**vars(setting), "attack": attack, "share": share, "x": share, "seed": seed}
+        for setting, attack in product(dict.fromkeys(settings), dict.fromkeys(attacks))
+        for share in ((0.0,) if attack == NO_ATTACK else dict.fromkeys(map(float, shares)))
+        for seed in range(n_trials)
+    ]
+
+
+def robustness_trial(job: Job, methods: Sequence[str] = COMPARED) -> list[Row]:
+    """Attack one federation and measure every method on it; an attack that searches, searches against each method."""
+    seed, r = int(job["seed"]), int(job["n_components"])
+    drawn = draw_setting(Setting(**{name: job[name] for name in vars(Setting())}), seed)  # type: ignore[arg-type]
+    attack = find_attack(str(job["attack"]))
+
+    def serve(contributions: Sequence[Contribution], method: str) -> Aggregate:
+        return aggregate(contributions, r, method=method, random_state=seed)
+
+    def attack_on(method: str) -> AtomFederation:
+        def server(contributions: Sequence[Contribution]) -> Array:
+            return serve(contributions, method).mixing
+
+        return attack(drawn, float(job["share"]), server=server, random_state=seed)
+
+    attacked = None if attack.needs_server else attack_on(methods[0])
+    rows: list[Row] = []
+    for method in methods:
+        faced = attack_on(method) if attacked is None else attacked
+        honest = recovery_error(faced.honest_mean(), drawn.mixing)
+        start = time.perf_counter()
+        try:
+            result = serve(faced.contributions, method)
+            status, error = "ok", recovery_error(result.mixing, drawn.mixing)
+            numbers = (error.relative, error.frobenius, _misclustered(result, faced))
+        except FedicaError as failure:
+            status, numbers = f"{type(failure).__name__}: {failure}", (np.nan, np.nan, np.nan)
+        rows.append(_row(method, numbers, honest.relative, time.perf_counter() - start, status))
+    rows.append(_row(HONEST, (honest.relative, honest.frobenius, 0.0), honest.relative, 0.0, "ok"))
+    return rows
+
+
+def run_robustness(
+    settings: Sequence[Setting],
+    *,
+    path: Path,
+    attacks: Sequence[str] = tuple(ATTACKS),
+    shares: Sequence[float] = SHARES,
+    methods: Sequence[str] = COMPARED,
+    trials: int = 10,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> list[Row]:
+    """Run a study, or what an earlier run into the same file left undone, and return its rows.
+
+    Parameters
+    ----------
+    settings, attacks, shares, trials
+        As in `robustness_jobs`.
+    path : Path
+        The CSV file of rows.
+    methods : sequence of str
+        Methods of `fedica.aggregate`.
+    n_jobs, progress
+        As in `fedica.simulate.grid.run_grid`.
+    """
+    compared = tuple(dict.fromkeys(check_choice(method, "method", METHODS) for method in methods))
+    jobs = robustness_jobs(settings, attacks=attacks, shares=shares, trials=trials)
+    work = partial(robustness_trial, methods=compared)
+    return run_grid(jobs, work, path, lines=(*compared, HONEST), n_jobs=n_jobs, progress=progress)
+
+
+@lru_cache(maxsize=4)
+def draw_setting(setting: Setting, seed: int) -> AtomFederation:
+    """Draw a federation of atoms, or of data that every client fits; kept for the next attack on it."""
+    options = {
+        "n_features": setting.n_features or None,
+        "components_per_client": setting.components_per_client or None,
+        "coverage_skew": setting.coverage_skew,
+        "condition": setting.condition,
+        "random_state": seed,
+    }
+    size = (setting.n_clients, setting.n_components)
+    if not setting.n_samples:
+        return atoms_federation(*size, error=setting.leak, **options)  # type: ignore[arg-type]
+    drawn = federation(*size, n_samples=setting.n_samples, law=setting.law, **options)  # type: ignore[arg-type]
+    kind = "orthogonal" if setting.condition == 1 else "general"
+    contributions = [
+        scramble(
+            LocalICA(client.components.size, mixing=kind, random_state=seed).fit(client.X).contribution(client.name),
+            stream(seed, "scramble", k),
+        )
+        for k, client in enumerate(drawn.clients)
+    ]
+    return with_truth(contributions, drawn.mixing, [client.components for client in drawn.clients])
+
+
+def draw_robustness(rows: Sequence[Row], stem: Path) -> tuple[list[Path], str]:
+    """Draw error against share, one panel for each federation and attack, as STEM.png and STEM.html.
+
+    Returns
+    -------
+    files : list of Path
+        What was written.
+    missing : str
+        Why there is no PNG, if there is none.
+    """
+    panels = [
+        Panel(
+            title,
+            "share of clients that attack",
+            tuple(summarise(group, name, centre="median") for name in _lines(rows)),
+        )
+        for title, group in _groups(rows)
+        if len({row["share"] for row in group}) > 1
+    ]
+    n_trials = len({row["seed"] for row in rows})
+    title = f"What a share of bad clients costs: medians and quartiles of {n_trials} trials"
+    return draw_both(panels, stem, title=title, y_label="error / sqrt(r)") if panels else ([], "")
+
+
+def table_robustness(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Return headings and lines of a table: median errors, and in brackets how many times the honest one they are."""
+    names = _lines(rows)
+    lines = []
+    for title, group in _groups(rows):
+        columns = {name: summarise(group, name, centre="median") for name in names}
+        for share in sorted({float(row["share"]) for row in group}):
+            honest = columns[HONEST].at(share)
+            cells = [f"{columns[m].at(share):.4f} ({columns[m].at(share) / honest:.2f})" for m in names if m != HONEST]
+            lines.append([title, f"{share:g}", f"{honest:.4f}", *cells])
+    return ["attack", "share", HONEST, *(name for name in names if name != HONEST)], lines
+
+
+def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table as Markdown."""
+    table = [headings, ["---"] * len(headings), *lines]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in table)
+
+
+def _row(method: str, numbers: tuple[float, float, float], honest: float, seconds: float, status: str) -> Row:
+    error, frobenius, misclustered = map(float, numbers)
+    return {
+        "method": method,
+        "error": error,
+        "frobenius": frobenius,
+        "over_honest": error / honest if honest > 0 else np.nan,
+        "misclustered": misclustered,
+        "seconds": round(seconds, 6),
+        "status": status,
+    }
+
+
+def _misclustered(result: Aggregate, faced: AtomFederation) -> float:
+    """Share of the honest clients' atoms that are in the wrong group."""
+    return misclustering(result.labels, np.concatenate(faced.labels), faced.mixing.shape[1]).overall
+
+
+def _short(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _lines(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(str(row["method"]) for row in rows))
+
+
+def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the rows of each federation and attack under a title that says what differs between federations."""
+    names = list(vars(Setting()))
+    varied = [name for name in names if len({row[name] for row in rows}) > 1]
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        key = (str(row["attack"]), *(f"{name.replace('_', ' ')} {_short(row[name])}" for name in varied))
+        groups.setdefault(key, []).append(row)
+    for key, group in groups.items():
+        yield ", ".join(key), group
