@@ -172,7 +172,7 @@ def test_nobody_writes_what_nobody_may_read(
 ) -> None:
     """A record that would make an unreadable file is refused when it is written, and no file appears."""
     fields = {"client": "c", "atoms": contribution.atoms, "n_samples": 5, **change(contribution)}
-    with pytest.raises(ContributionError, match="^client 'c'"):
+    with pytest.raises(ContributionError, match=r"^client 'c'"):
         write_contribution(Contribution(**fields), tmp_path / "c.safetensors")
     assert list(tmp_path.iterdir()) == []
 

@@ -161,8 +161,9 @@ def read_terms(metadata: Mapping[str, str], n_features: int) -> Terms:
     """Return what the clients agree on, from metadata."""
     features = None
     if "features" in metadata:
-        features = check_features(parse_texts(metadata["features"], "features"), "features")
-        check_names(features, "a feature's name")
+        names = parse_texts(metadata["features"], "features")
+        check_names(names, "a feature's name")
+        features = check_features(names, "features")
         if len(features) != n_features:
             raise InputError(f"there are {len(features)} names of features for {n_features} features.")
     for name, choices in (("independence", INDEPENDENCE), ("mixing", MIXING)):

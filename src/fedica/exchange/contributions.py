@@ -189,7 +189,7 @@ def _checked_chunks(contribution: Contribution, key: SigningKey | None) -> list[
     container = Container(f"client {client!r}", metadata, {"atoms": contribution.atoms})
     _contribution(container, client)  # nobody writes what nobody may read
     if key is not None:
-        container = sign(container, key)
+        container = sign(container, client, key)
     chunks = serialise(container.metadata, container.tensors)
     if len(chunks[0]) - 8 > CONTRIBUTION.max_header:
         raise InputError(

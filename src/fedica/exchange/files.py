@@ -98,6 +98,14 @@ def cannot_write(path: PathLike, error: OSError) -> InputError:
     )
 
 
+def real_path(path: PathLike) -> Path:
+    """Return the path with all links followed; one that no file can have is an `InputError`."""
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{os.fspath(path)!r} cannot be the path of a file or folder ({error}).") from error
+
+
 def sha256(data: bytes) -> str:
     """Return the SHA-256 of the bytes, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()

@@ -33,7 +33,7 @@ FILES = (
 """What `write_folder` writes."""
 OWN_NAMES = (*FILES, "report.html")
 """What a result folder may hold when a newer result replaces it: the report of an older one goes with it."""
-_MAX_SUMMARY_BYTES = 256 * 1024 * 1024
+_MAX_SUMMARY_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fedica.errors import ContributionError, FedicaError
+from fedica.errors import ContributionError, FedicaError, InputError
 from fedica.exchange.contributions import Received, receive
-from fedica.exchange.files import PathLike
+from fedica.exchange.files import PathLike, real_path
 from fedica.exchange.signatures import TrustedKeys
 from fedica.records import Rejection
 
@@ -34,12 +34,12 @@ def read_contributions(
     Received or Rejection
         A rejection whose client is not known names ``(unknown)``; its source is always the path.
     """
-    seen: set[str] = set()
+    seen: set[Path] = set()
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         for file in _files(Path(path)):
             if isinstance(file, Rejection):
                 yield file
-            elif (place := os.path.realpath(file)) not in seen:
+            elif (place := _place(file)) not in seen:
                 seen.add(place)
                 yield _receive(file, trusted, study)
 
@@ -56,6 +56,13 @@ def _files(path: Path) -> Iterator[Path | Rejection]:
     if not files:
         yield Rejection(UNKNOWN_CLIENT, f"{path}: there is no *{SUFFIX} file in this folder.", str(path))
     yield from files
+
+
+def _place(file: Path) -> Path:
+    try:
+        return real_path(file)
+    except InputError:
+        return file  # reading it will say what is wrong
 
 
 def _receive(file: Path, trusted: TrustedKeys | None, study: str | None) -> Received | Rejection:

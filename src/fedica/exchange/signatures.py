@@ -38,9 +38,12 @@ class SigningKey:
     ----------
     private : Ed25519PrivateKey
         The key.
+    client : str, optional
+        Whose it is, where that is known; it then signs nothing in another name.
     """
 
     private: Ed25519PrivateKey
+    client: str | None = None
 
     @property
     def public(self) -> str:
@@ -48,7 +51,7 @@ class SigningKey:
         return self.private.public_key().public_bytes_raw().hex()
 
     def __repr__(self) -> str:
-        return f"SigningKey(public={self.public!r})"
+        return f"SigningKey(public={self.public!r}, client={self.client!r})"
 
 
 @dataclass(frozen=True)
@@ -110,19 +113,24 @@ def keygen(client: str, folder: PathLike) -> tuple[Path, Path]:
         if path.exists():
             raise InputError(f"{path}: there is a key already, and keys are never overwritten. Move it away first.")
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        stem.parent.mkdir(parents=True, exist_ok=True)
         write_new(private, [pem], mode=0o600)
         write_new(public, [card])
-        sync_folder(folder)
+        sync_folder(stem.parent)
     except FileExistsError as error:
         raise InputError(f"{error.filename}: there is a key already, and keys are never overwritten.") from error
     except OSError as error:
         raise cannot_write(error.filename or folder, error) from error
+    except ValueError as error:
+        raise InputError(f"{os.fspath(folder)!r} cannot be the path of a folder ({error}).") from error
     return private, public
 
 
 def read_signing_key(path: PathLike) -> SigningKey:
-    """Read a private key: an Ed25519 key in PEM, without a password."""
+    """Read a private key: an Ed25519 key in PEM, without a password.
+
+    If its public half lies beside it, as `keygen` leaves them, the key knows whose it is.
+    """
     data = read_bounded(path, limit=_MAX_KEY_FILE, what="a private key")
     try:
         key = load_pem_private_key(data, password=None)
@@ -133,7 +141,14 @@ def read_signing_key(path: PathLike) -> SigningKey:
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise FormatError(f"{os.fspath(path)}: an Ed25519 private key was wanted; {type(key).__name__} came.")
-    return SigningKey(key)
+    signing_key = SigningKey(key)
+    beside = Path(path).with_suffix(".pub")
+    if not beside.exists():
+        return signing_key
+    client, public = read_public_key(beside)
+    if public != signing_key.public:
+        raise FormatError(f"{beside}: it is not the public half of {os.fspath(path)}. Keep each key with its own half.")
+    return replace(signing_key, client=client)
 
 
 def read_public_key(path: PathLike) -> tuple[str, str]:
@@ -153,10 +168,8 @@ def read_trusted_keys(folder: PathLike) -> TrustedKeys:
     """Read all ``*.pub`` files of a folder. One that cannot be read is an error: trust is not to be guessed."""
     try:
         paths = sorted(p for p in Path(folder).iterdir() if p.suffix == ".pub" and not p.name.startswith("."))
-    except OSError as error:
-        raise FormatError(
-            f"{os.fspath(folder)}: no folder of trusted keys can be read there ({error.strerror})."
-        ) from error
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{os.fspath(folder)!r}: no folder of trusted keys can be read there ({error}).") from error
     if not paths:
         raise FormatError(f"{os.fspath(folder)}: a folder of trusted keys was wanted; there is no *.pub file in it.")
     keys: dict[str, str] = {}
@@ -168,8 +181,10 @@ def read_trusted_keys(folder: PathLike) -> TrustedKeys:
     return TrustedKeys(keys)
 
 
-def sign(container: Container, key: SigningKey) -> Container:
-    """Return the container with the fields ``key`` and ``signature``."""
+def sign(container: Container, client: str, key: SigningKey) -> Container:
+    """Return the client's container with the fields ``key`` and ``signature``."""
+    if key.client not in (None, client):
+        raise InputError(f"client {client!r} cannot sign with the key of client {key.client!r}: it would be refused.")
     unsigned = replace(container, metadata={**container.metadata, "key": key.public})
     signature = key.private.sign(_message(unsigned)).hex()
     return replace(container, metadata={**unsigned.metadata, "signature": signature})

@@ -12,7 +12,7 @@ from fedica.exchange.plain import json_text, read_plain
 from fedica.records import Study, check_name
 
 STUDY = "fedica.study"
-MAX_STUDY_BYTES = 16 * 1024 * 1024
+MAX_STUDY_BYTES = 8 * 1024 * 1024
 # field: the JSON types that it may have
 _FIELDS: dict[str, tuple[type, ...]] = {
     "id": (str,),

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from fedica.errors import InputError
-from fedica.exchange.files import PathLike, cannot_write, sync_folder, write_new
+from fedica.exchange.files import PathLike, cannot_write, real_path, sync_folder, write_new
 
 ABANDONED_SECONDS = 3600.0
 """Folders of an interrupted writer are deleted when they are older than this: a live writer needs seconds."""
@@ -37,7 +37,7 @@ def replace_folder(
     own_names : collection of str
         The names that may be replaced.
     """
-    target = Path(os.path.realpath(folder))
+    target = real_path(folder)
     removable = _SYSTEM_FILES | set(own_names)
     _check_replaceable(target, removable)
     fresh = _beside(target, "new")
@@ -59,7 +59,7 @@ def replace_folder(
 
 def aside_of(folder: PathLike) -> Path:
     """Return where an old folder stands while it is being replaced."""
-    target = Path(os.path.realpath(folder))
+    target = real_path(folder)
     return target.with_name(f".{target.name}.fedica-old")
 
 

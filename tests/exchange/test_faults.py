@@ -1,0 +1,40 @@
+"""Hostile files and killed writers, a bounded number of each; the long runs are the two scripts beside this file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def run(script: str, *arguments: str) -> str:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", HERE / script, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_mutated_files_are_valid_or_refused_soon_and_in_little_memory() -> None:
+    """Hostile files for every reader: each gives a valid record or a FedicaError, under a second, under 200 MB."""
+    said = run("fuzz.py", "--count", "1000", "--reader", "all")
+    for reader in ("contribution", "aggregate", "details", "study", "key"):
+        assert re.search(rf"^{reader}: 10\d\d files .*'accepted': [1-9]", said, re.MULTILINE), said
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the writers are forked")
+def test_a_killed_writer_leaves_nothing_or_something_whole() -> None:
+    """SIGKILL before every single step, and at random moments: absent, old and whole, or new and whole."""
+    assert "write_folder: killed before each of" in run("kills.py", "--count", "10")

@@ -1,0 +1,101 @@
+"""The tables: numbers that come back exactly, names that no spreadsheet takes for a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedica.exchange import Provenance
+from fedica.exchange.tables import _cell, clients_table, components_table, mixing_table, rejected_table
+from fedica.records import Aggregate, Rejection, Terms
+
+
+def rows(table: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(table.decode(), newline="")))
+
+
+def test_mixing_has_one_row_a_feature(aggregate: Aggregate) -> None:
+    """The matrix comes back bit by bit; features without names are numbered."""
+    table = rows(mixing_table(aggregate))
+    assert [row["feature"] for row in table] == ["x", "y", "z"]
+    read = np.array([[float(row[f"component_{a}"]) for a in range(2)] for row in table])
+    np.testing.assert_array_equal(read, aggregate.mixing)
+    assert rows(mixing_table(replace(aggregate, terms=Terms(3))))[2]["feature"] == "feature_2"
+
+
+def test_components_have_one_row_each(aggregate: Aggregate) -> None:
+    """Support, spread, norm of the centre, and whether the component means anything."""
+    assert rows(components_table(aggregate))[1] == {
+        "component": "1",
+        "support": "1",
+        "spread_degrees": "12.0",
+        "centre_norm": "0.5",
+        "degenerate": "false",
+        "median_gap": "1e-12",
+    }
+    assert rows(components_table(replace(aggregate, certificate=None)))[0]["median_gap"] == ""
+
+
+def test_clients_have_one_row_each(aggregate: Aggregate, provenance: list[Provenance]) -> None:
+    """What each client sent, where it came from, and what the server thinks of it."""
+    table = rows(clients_table(aggregate, {origin.client: origin for origin in provenance}))
+    assert table[1] == {
+        "client": "client-b",
+        "verdict": "outlying",
+        "reason": "far from the others, in 2 of 2 components",
+        "angle_degrees": "45.0",
+        "influence_degrees": "nan",
+        "n_atoms": "2",
+        "n_unmatched": "1",
+        "missing": "1",
+        "n_samples": "",
+        "source": "mail/b.safetensors",
+        "n_bytes": "12000",
+        "sha256": "0c" * 32,
+        "key": "",
+        "verified": "false",
+    }
+    assert table[0]["verified"] == "true"
+
+
+def test_clients_without_trust_still_have_their_counts(aggregate: Aggregate) -> None:
+    """The paper's methods give no verdict; atoms, unmatched atoms and missing components come from the labels."""
+    table = rows(clients_table(replace(aggregate, trust=None), {}))
+    assert [(row["verdict"], row["n_atoms"], row["n_unmatched"], row["missing"]) for row in table] == [
+        ("", "2", "0", ""),
+        ("", "2", "1", "1"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "  =1", "\t=1", "＝1", "'quoted"])
+def test_a_hostile_name_is_no_formula(aggregate: Aggregate, name: str) -> None:
+    """A cell that a spreadsheet would run starts with an apostrophe; taking it away gives the name."""
+    hostile = replace(aggregate, clients=(name, "client-b"), trust=None, rejected=(Rejection(name, name, name),))
+    assert rows(clients_table(hostile, {}))[0]["client"] == f"'{name}"
+    assert set(rows(rejected_table(hostile))[0].values()) == {f"'{name}"}
+
+
+@given(st.text())
+def test_every_text_comes_back(text: str) -> None:
+    """Whatever a text holds, one leading apostrophe less gives it back, and none starts like a formula."""
+    cell = _cell(text)
+    assert cell.lstrip(" ")[:1] not in tuple("=+-@\t\r\n＝＋－＠") or cell.strip(" ") == ""
+    assert (cell[1:] if cell.startswith("'") else cell) == text
+
+
+@given(st.floats())
+def test_every_number_comes_back(number: float) -> None:
+    """A number in a table is the number that was computed, to the last bit; a negative one is no formula."""
+    assert np.array_equal(float(_cell(number)), number, equal_nan=True)
+
+
+def test_text_with_separators_stays_in_its_cell(aggregate: Aggregate) -> None:
+    """Commas, quotes and line breaks in a reason do not start new cells."""
+    odd = replace(aggregate, rejected=(Rejection("c", 'a, "b"\nc;', "x,y"),))
+    assert rows(rejected_table(odd)) == [{"client": "c", "reason": 'a, "b"\nc;', "source": "x,y"}]
