@@ -161,7 +161,7 @@ def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
     """Return value if it is one of the names, else say which there are."""
     names = tuple(choices)
     if not isinstance(value, str) or value not in names:
-        raise OptionError(f"{name} must be one of {', '.join(map(repr, names))}; {value!r} came.")
+        raise OptionError(f"{name} must be one of {', '.join(map(repr, names))}; {value!r:.100} came.")
     return value
 
 

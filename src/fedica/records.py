@@ -436,7 +436,7 @@ class Trust:
 def check_name(name: object, what: str) -> str:
     """Return a client's or study's name if it can be printed, stored in a file and used as a file's name."""
     if not isinstance(name, str) or not name.strip():
-        raise InputError(f"{what} must be a text that is not empty; {name!r} came.")
+        raise InputError(f"{what} must be a text that is not empty; {name!r:.100} came.")
     if len(name) > MAX_NAME:
         raise InputError(f"{what} may have at most {MAX_NAME} characters; {len(name)} came ({name[:40]!r}...).")
     if any(ord(letter) < 32 or 0x7F <= ord(letter) <= 0x9F or 0xD800 <= ord(letter) <= 0xDFFF for letter in name):
