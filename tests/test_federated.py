@@ -1,0 +1,130 @@
+"""The whole federation on one machine."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from fedica import FederatedICA, LocalICA
+from fedica.errors import DataError, OptionError
+from fedica.matching import match
+
+
+@pytest.fixture(scope="module")
+def federation():
+    """Eight clients, three Laplace sources in five channels."""
+    rng = np.random.default_rng(0)
+    sources = rng.laplace(size=(8000, 3))
+    mixing = rng.standard_normal((5, 3))
+    return sources @ mixing.T + 2.0, np.arange(8000) % 8, sources, mixing / np.linalg.norm(mixing, axis=0)
+
+
+def error(found, truth):
+    matched = match(found, truth)
+    return np.linalg.norm(found * matched.signs - truth[:, matched.labels]) / np.sqrt(truth.shape[1])
+
+
+def test_the_federation_beats_its_clients(federation):
+    """The global matrix is nearer to the truth than a typical client's own."""
+    X, groups, _, truth = federation
+    fed = FederatedICA(n_components=3, random_state=0).fit(X, groups=groups)
+    alone = [error(c.atoms, truth) for c in fed.contributions_]
+    assert error(fed.mixing_, truth) < 0.7 * np.median(alone)
+
+
+def test_transform_recovers_the_sources(federation):
+    """Sources come back up to order, sign and scale, and mix back to the data."""
+    X, groups, sources, _ = federation
+    fed = FederatedICA(n_components=3, random_state=0).fit(X, groups=groups)
+    S = fed.transform(X)
+    correlation = np.abs(np.corrcoef(S.T, sources.T)[:3, 3:])
+    assert correlation.max(axis=0).min() > 0.99
+    assert np.abs(fed.inverse_transform(S) - X).max() < 0.1 * X.std()
+    assert S.mean() == pytest.approx(0, abs=1e-10)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_number_of_jobs_and_the_order_of_rows_within_clients_of_others_do_not_matter(federation, n_jobs):
+    """A client's contribution depends on its own rows alone, and the result on the contributions alone."""
+    X, groups, _, _ = federation
+    one = FederatedICA(n_components=3, random_state=3).fit(X, groups=groups)
+    order = np.argsort(groups, kind="stable")[::-1].reshape(8, -1)[:, ::-1].ravel()  # clients in another order
+    other = FederatedICA(n_components=3, random_state=3, n_jobs=n_jobs).fit(X[order], groups=groups[order])
+    assert np.allclose(one.mixing_, other.mixing_, atol=1e-12)
+
+
+def test_one_client_is_local_ica(federation):
+    """Without groups all rows are one client's, and its atoms are the result."""
+    X, _, _, _ = federation
+    fed = FederatedICA(n_components=3, random_state=0).fit(X)
+    local = LocalICA(n_components=3, random_state=0).fit(X)
+    assert error(fed.mixing_, local.atoms_) < 1e-3
+    assert fed.aggregate_.clients == ("client",)
+
+
+def test_names_of_clients_and_features_travel(federation):
+    """DataFrame columns become features; group values become clients."""
+    X, groups, _, _ = federation
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    fed = FederatedICA(n_components=3, random_state=0).fit(frame, groups=[f"hospital-{g}" for g in groups])
+    assert fed.aggregate_.terms.features == tuple("abcde")
+    assert fed.aggregate_.clients[0] == "hospital-0"
+    assert list(fed.get_feature_names_out()) == ["federatedica0", "federatedica1", "federatedica2"]
+
+
+def test_clone_and_pickle(federation):
+    """A fitted estimator survives pickling; a clone has its parameters."""
+    X, groups, _, _ = federation
+    fed = FederatedICA(n_components=3, method="srf-ica", random_state=0).fit(X, groups=groups)
+    again = pickle.loads(pickle.dumps(fed))  # noqa: S301 - our own
+    assert np.array_equal(again.transform(X), fed.transform(X))
+    assert clone(fed).get_params()["method"] == "srf-ica"
+
+
+def test_groups_of_the_wrong_length(federation):
+    """One client for each row, not more, not fewer."""
+    X, groups, _, _ = federation
+    with pytest.raises(
+        DataError, match=r"groups must name the client of each of the 8000 rows .* shape \(7999,\) came"
+    ):
+        FederatedICA(n_components=3).fit(X, groups=groups[1:])
+
+
+def test_a_client_with_too_few_rows_is_named_or_left_out(federation):
+    """on_bad="raise" names it; "reject" goes on without it and says so."""
+    X, groups, _, _ = federation
+    groups = groups.copy()
+    groups[:3] = 99
+    with pytest.raises(DataError, match="client '99'"):
+        FederatedICA(n_components=3).fit(X, groups=groups)
+    fed = FederatedICA(n_components=3, on_bad="reject", random_state=0).fit(X, groups=groups)
+    assert [r.client for r in fed.rejected_] == ["99"]
+    assert len(fed.aggregate_.clients) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"method": "mean"}, "method must be one of"),
+        ({"on_bad": "skip"}, "on_bad must be"),
+        ({"solver": "x"}, "solver"),
+    ],
+)
+def test_unknown_options(federation, options, sentence):
+    """Each says what there is."""
+    X, groups, _, _ = federation
+    with pytest.raises((OptionError, DataError), match=sentence):
+        FederatedICA(n_components=3, **options).fit(X, groups=groups)
+
+
+def test_data_that_is_not_finite(federation):
+    """A NaN anywhere is refused."""
+    X, groups, _, _ = federation
+    spoilt = X.copy()
+    spoilt[3, 1] = np.nan
+    with pytest.raises(DataError, match="NaN"):
+        FederatedICA(n_components=3).fit(spoilt, groups=groups)
