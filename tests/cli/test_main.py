@@ -195,6 +195,17 @@ def test_tables_are_plain_where_no_terminal_is(capsys):
     assert re.search(rf"{'a' * 30} +{'b' * 30} +1 *\n +c +d +22 *\n", shown)
 
 
+def test_names_are_not_markup(capsys):
+    """A client called "[red]" or ":moon:" is printed as it is called."""
+    out = console()
+    print_table(out, ["client"], [["[red]a"], [":moon:"]])
+    out.print("[bold]b")
+    shown = capsys.readouterr().out
+    assert "[red]a" in shown
+    assert ":moon:" in shown
+    assert "[bold]b" in shown
+
+
 def test_examples_stay_on_their_own_lines():
     """The formatter must not join them to one paragraph."""
     program = typer.Typer()

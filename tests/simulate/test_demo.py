@@ -45,6 +45,11 @@ def test_naive_methods_fail_and_bad_clients_are_bad(real):
     assert all(client.error < 0.15 for client in real.clients if client.fault == "none")
 
 
+def test_the_server_trusts_the_good_clients_and_no_other(real):
+    """It knows the contributions alone, yet tells those without a fault from all others."""
+    assert [client.verdict == "trusted" for client in real.clients] == [c.fault == "none" for c in real.clients]
+
+
 def test_it_takes_less_than_half_a_minute(real):
     """The promise of the help text, set-up and picture included."""
     assert real.seconds < 30

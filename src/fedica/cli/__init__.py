@@ -16,6 +16,8 @@ from typer.core import TyperGroup
 from fedica import __version__
 from fedica.cli.console import examples, make_plain
 from fedica.cli.demo import demo
+from fedica.cli.reproduce import app as reproduce
+from fedica.cli.simulate import simulate
 from fedica.errors import FedicaError
 
 
@@ -68,6 +70,14 @@ def fedica(
 
 # One line a command.
 app.command(epilog=examples("fedica demo", "fedica demo -o photographs --random-state 3"))(demo)
+app.add_typer(reproduce, name="reproduce")
+app.command(
+    epilog=examples(
+        "fedica simulate --list",
+        "fedica simulate --attack flood-false --attack rotation:15 --share 0.1 --share 0.3",
+        "fedica simulate --attack none --condition 1 --condition 4 --method srf-ica --trials 20 -o conditions",
+    )
+)(simulate)
 make_plain(app)
 
 

@@ -45,8 +45,8 @@ def console() -> Console:
     """Return where a command prints: colours and the terminal's width on a terminal, plain text otherwise."""
     from rich.console import Console
 
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+    width = None if Console().is_terminal else PLAIN_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)  # a client's name is never markup
 
 
 def print_table(

@@ -36,14 +36,15 @@ def demo(
     out.print(f"Six photographs, mixed by one unknown matrix. {len(result.clients)} clients hold a tile each.\n")
     print_table(
         out,
-        ["client", "<holds", "<fault", "bytes sent", "error alone"],
+        ["client", "<holds", "<fault", "error alone", "bytes sent", "<server's verdict"],
         [
             [
                 c.client,
                 f"{c.height} x {c.width} pixels",
                 "" if c.fault == "none" else c.fault,
-                f"{c.sent}",
                 _four(c.error),
+                str(c.sent),
+                c.verdict,
             ]
             for c in result.clients
         ],
@@ -55,7 +56,9 @@ def demo(
         strong=[k for k, row in enumerate(result.methods) if row.method == result.default],
     )
     out.print(_conclusion(result))
-    out.print(f"\nPicture: {result.picture}\nContributions: {result.contributions}\nDone in {result.seconds:.1f} s.")
+    out.print(f"\nPicture: {result.picture}", soft_wrap=True)
+    out.print(f"Contributions: {result.contributions}", soft_wrap=True)
+    out.print(f"Done in {result.seconds:.1f} s.")
 
 
 def _conclusion(result: DemoResult) -> str:

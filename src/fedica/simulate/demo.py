@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import Array, unit
 from fedica.evaluate import recovery_error
@@ -26,7 +28,7 @@ from fedica.simulate.photographs import (
     photograph_federation,
     unmix,
 )
-from fedica.simulate.picture import Recovered, draw_picture, import_matplotlib
+from fedica.simulate.picture import RecoveredPictures, draw_picture, import_matplotlib
 from fedica.simulate.streams import stream
 
 PICTURE = "photographs.png"
@@ -49,6 +51,8 @@ class ClientRow:
         Bytes of the one message that it sent.
     error : float
         Error of its own mixing matrix, divided by sqrt(r).
+    verdict : str
+        What the server makes of it, knowing the contributions alone; empty if the default method does not judge.
     """
 
     client: str
@@ -57,6 +61,7 @@ class ClientRow:
     width: int
     sent: int
     error: float
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,15 @@ def run_demo(
     )
     return DemoResult(
         clients=tuple(
-            ClientRow(client.name, client.fault, *client.box[2:], path.stat().st_size, _error(own.atoms, federation))
+            ClientRow(
+                client=client.name,
+                fault=client.fault,
+                height=client.box[2],
+                width=client.box[3],
+                sent=path.stat().st_size,
+                error=_error(own.atoms, federation),
+                verdict="" if together.trust is None else together.trust[client.name].verdict,
+            )
             for client, path, own in zip(federation.clients, sent, received, strict=True)
         ),
         methods=methods,
@@ -195,7 +208,9 @@ def _make_folder(folder: Path) -> Path:
 def _fit(name: str, clients: Sequence[PhotographClient]) -> Contribution:
     """Fit one ICA to the differences of the clients' pixels; a client's own seed is no secret, so all take 0."""
     samples = np.concatenate([differences(client.pixels) for client in clients])
-    return LocalICA(n_components=samples.shape[1], random_state=0).fit(samples).contribution(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # few pixels may not be enough: a fault like the others
+        return LocalICA(n_components=samples.shape[1], random_state=0).fit(samples).contribution(name)
 
 
 def _run_method(
@@ -211,13 +226,13 @@ def _error(mixing: Array, federation: PhotographFederation) -> float:
     return float(recovery_error(mixing, federation.mixing).relative)
 
 
-def _recover(who: str, mixing: Array, federation: PhotographFederation) -> Recovered:
+def _recover(who: str, mixing: Array, federation: PhotographFederation) -> RecoveredPictures:
     """Unmix the intensities of all pixels, and give every picture the order and sign of the original it resembles."""
     pictures = unmix(mixing, federation.mixtures)
     found, original = (_pixels_as_columns(stack) for stack in (pictures, federation.sources))
     resembles = match(found, original)
     order = np.argsort(resembles.labels)
-    return Recovered(
+    return RecoveredPictures(
         who,
         pictures=pictures[order] * resembles.signs[order, None, None],
         correlations=resembles.cosines[order],

@@ -22,7 +22,7 @@ INK, QUIET, GOOD, BAD = "#1b1f24", "#68707a", "#0b7a4b", "#c4431c"
 
 
 @dataclass(frozen=True, eq=False)
-class Recovered:
+class RecoveredPictures:
     """What a mixing matrix makes of the mixtures.
 
     Parameters
@@ -54,14 +54,16 @@ def import_matplotlib() -> type[Figure]:
     return Figure
 
 
-def draw_picture(federation: PhotographFederation, *, lone: Recovered, together: Recovered, path: Path) -> None:
+def draw_picture(
+    federation: PhotographFederation, *, lone: RecoveredPictures, together: RecoveredPictures, path: Path
+) -> None:
     """Draw four rows of six pictures and save them as one PNG.
 
     Parameters
     ----------
     federation : PhotographFederation
         Gives the mixtures, the clients' pieces and the originals.
-    lone, together : Recovered
+    lone, together : RecoveredPictures
         One client by itself; the federation.
     path : Path
         The file.
@@ -103,7 +105,7 @@ def draw_picture(federation: PhotographFederation, *, lone: Recovered, together:
     _save(figure, path)
 
 
-def _correlations(recovered: Recovered) -> list[str]:
+def _correlations(recovered: RecoveredPictures) -> list[str]:
     return [f"correlation {c:.3f}" for c in recovered.correlations]
 
 
