@@ -51,8 +51,9 @@ SPEC = '{"dtype":"F64","shape":[1],"data_offsets":[0,8]}'
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "'{' is missing"),
-        ("[]", "'{' is missing"),
+        ("", "must start with '{'"),
+        ("[]", "must start with '{'"),
+        (" {}", "must start with '{'"),
         ("{", "a text in quotes is missing"),
         ('{"a"}', "':' is missing"),
         ('{"a":{}} x', "lacks its dtype"),

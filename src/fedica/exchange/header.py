@@ -62,6 +62,8 @@ def parse_header(text: str, source: str) -> tuple[dict[str, str], dict[str, Tens
         else:
             tensors[key] = cursor.spec(key)
 
+    if not text.startswith("{"):
+        cursor.fail("it must start with '{'")
     cursor.members(member)
     cursor.end()
     return metadata or {}, tensors
