@@ -200,7 +200,7 @@ TEXT_MUTATIONS = (truncate, flip_bits, set_bytes, insert_bytes, delete_bytes, re
 # ---- files that never were of ours --------------------------------------------------------------------------------
 
 
-def strangers() -> Iterator[tuple[str, bytes]]:
+def strangers(*, largest: bool) -> Iterator[tuple[str, bytes]]:
     """Files of other kinds, and the worst that the limits let through."""
     yield "empty", b""
     yield "zeros", bytes(1000)
@@ -210,6 +210,13 @@ def strangers() -> Iterator[tuple[str, bytes]]:
     yield "zlib bomb", _zlib_bomb()
     yield "deep JSON", b"[" * 10**6
     yield "deep objects", b'{"a":' * 10**5
+    yield "a megabyte of JSON lists", b"[" + b"[]," * 2**19 + b"1]"
+    if largest:
+        yield from largest_headers()
+
+
+def largest_headers() -> Iterator[tuple[str, bytes]]:
+    """Headers as long as they may be, of what a general JSON reader would turn into a hundred megabytes."""
     limit = exchange.contributions.CONTRIBUTION.max_header
     for name, unit in (
         *(("lists", b"[],"), ("objects", b"{},"), ("nested lists", b"["), ("texts", b'"ab",'), ("numbers", b"1,")),
@@ -218,7 +225,6 @@ def strangers() -> Iterator[tuple[str, bytes]]:
         for start in (b'{"__metadata__":{"features":"', b'{"__metadata__":{"features":', b'{"a":[', b"{"):
             text = (start + unit * (limit // len(unit)))[: limit - 8]
             yield f"{limit} bytes of {name}", len(text).to_bytes(8, "little") + text
-    yield "a megabyte of JSON lists", b"[" + b"[]," * 2**19 + b"1]"
     yield "features of lists", _contribution_with_features("[" + "[]," * (limit // 4))
     yield "features of texts", _contribution_with_features("[" + '"ab",' * (limit // 8) + '"c"]')
     yield "many distinct features", _contribution_with_features(json.dumps([f"v{i}" for i in range(limit // 13)]))
@@ -380,7 +386,7 @@ def run(reader: Reader, count: int, seed: int, folder: Path) -> tuple[Counter[st
     for name, path in places(folder, reader):
         feed(path, name)
     target = folder / "case.safetensors"
-    for name, data in strangers():
+    for name, data in strangers(largest=reader.read is exchange.read_contribution):
         target.write_bytes(data)
         feed(target, name)
         target.unlink()

@@ -101,6 +101,15 @@ def test_the_details_are_not_taken_for_the_public_part(aggregate: Aggregate, tmp
         read_aggregate(tmp_path / "d.safetensors")
 
 
+def test_what_exceeds_the_limits_is_not_written(aggregate: Aggregate) -> None:
+    """Names that fill more than the header may hold are refused by the writer, with the numbers."""
+    features = tuple(f"{i} {'x' * 190}" for i in range(25_000))
+    mixing = np.eye(25_000, 2)
+    huge = replace(aggregate, mixing=mixing, centres=mixing, terms=Terms(25_000, features))
+    with pytest.raises(FormatError, match=r"takes 4194304 bytes of names .*; 50\d+ bytes and 50006 numbers came"):
+        aggregate_to_bytes(huge)
+
+
 @pytest.mark.parametrize(
     ("metadata", "tensors", "problem"),
     [

@@ -72,6 +72,7 @@ def test_options_that_no_file_can_hold_are_refused(aggregate: Aggregate, value: 
     [
         ({"clients": '["a","a"]'}, {}, "clients must be distinct"),
         ({"clients": "[]"}, {}, "nothing may be empty"),
+        ({"clients": '["a","\\n"]'}, {}, "a client's name must be a text that is not empty"),
         ({"clients": '["a"]'}, {}, "'client_of_atom' must lie from 0 to 0; 0 to 1 came"),
         ({"clients": None}, {}, "metadata field 'clients' is missing"),
         ({"method": None}, {}, "metadata field 'method' is missing"),

@@ -144,6 +144,16 @@ def test_a_result_that_stood_aside_comes_back(aggregate: Aggregate, tmp_path: Pa
     assert os.listdir(tmp_path) == ["out"]
 
 
+def test_an_old_result_that_was_not_deleted_in_time_goes_with_the_next(aggregate: Aggregate, tmp_path: Path) -> None:
+    """Killed after the second rename: the new result stands, and the next writer deletes what waits aside."""
+    out = tmp_path / "out"
+    write_folder(aggregate, out)
+    write_folder(replace(aggregate, method="older"), aside_of(out))
+    write_folder(replace(aggregate, method="newer"), out)
+    assert read_folder(out).aggregate.method == "newer"
+    assert os.listdir(tmp_path) == ["out"]
+
+
 def test_what_killed_writers_left_is_cleaned_when_it_is_old(aggregate: Aggregate, tmp_path: Path) -> None:
     """A half-written folder of an hour ago goes; one of a minute ago may be a live writer's, and stays."""
     for name, age in (("old", 7200), ("young", 60)):

@@ -95,7 +95,7 @@ def test_each_defect_has_its_sentence(text: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[", "{}", '"a"', "[1]", "[null]", "[[]]", '["a",]', '["a" "b"]', '["\\ud800"]', '["a"]x']
+    "text", ["", "[", "{}", '"a"', "[1]", "[null]", "[[]]", '["a",]', '["a" "b"]', '["\\ud800"]', '["\\u12"]', '["a"]x']
 )
 def test_what_is_no_list_of_texts_is_refused(text: str) -> None:
     """Anything but a flat list of texts is refused."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -184,6 +185,8 @@ def test_a_clients_name_does_not_lead_out_of_the_folder(tmp_path: Path, client: 
 
 def test_one_key_stands_for_one_client(key: SigningKey, tmp_path: Path) -> None:
     """The same key for two names, or two keys for one name, are refused when they are loaded."""
+    with pytest.raises(InputError, match="client 'a': a public key has 64 hexadecimal digits; 'AB' came"):
+        TrustedKeys({"a": "AB"})
     with pytest.raises(InputError, match="clients 'a' and 'b' have the same key"):
         TrustedKeys({"a": key.public, "b": key.public})
     _, public = keygen("a", tmp_path)
@@ -202,6 +205,34 @@ def test_a_folder_of_keys_that_cannot_be_trusted_is_refused(tmp_path: Path) -> N
     (tmp_path / "b.pub").write_text('{"format":"fedica.key","version":"1","client":"b","ed25519":"00"}')
     with pytest.raises(FormatError, match="64 hexadecimal digits; '00' came"):
         read_trusted_keys(tmp_path)
+    (tmp_path / "b.pub").write_text(json.dumps({"format": "fedica.key", "version": "1", "ed25519": "00" * 32}))
+    with pytest.raises(FormatError, match=r"b\.pub: a client's name must be a text"):
+        read_trusted_keys(tmp_path)
+
+
+def test_keys_that_cannot_be_written_are_one_sentence(tmp_path: Path) -> None:
+    """A file in the place of the folder, an impossible name: an InputError, and no half of a pair."""
+    (tmp_path / "file").write_text("x")
+    for folder in (tmp_path / "file", tmp_path / "file" / "deeper", "a\0b"):
+        with pytest.raises(InputError, match="cannot be"):
+            keygen("client-07", folder)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_key_comes_with_its_public_half_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full after the private key leaves neither file."""
+    fsync, calls = os.fsync, []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        keygen("client-07", tmp_path)
+    assert os.listdir(tmp_path) == []
 
 
 def test_other_keys_are_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import fedica
 from fedica.arrays import Array, BoolArray, IntArray, check_choice, readonly
 from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
-from fedica.exchange.format import Container, Kind, common_metadata, declared, natural, parse, serialise, take
+from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, natural, parse, take
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.plain import json_text
 from fedica.records import INDEPENDENCE, MIXING, Aggregate, Terms, check_features, check_name
@@ -141,7 +141,7 @@ def _chunks(aggregate: Aggregate | PublicAggregate) -> list[bytes | memoryview]:
     }
     tensors = {name: getattr(public, name) for name in ("mixing", "support", "spread", "degenerate")}
     _public(Container("this aggregate", metadata, tensors))  # nobody writes what nobody may read
-    return serialise(metadata, tensors)
+    return chunks_within(AGGREGATE, metadata, tensors)
 
 
 def terms_metadata(terms: Terms) -> dict[str, str]:

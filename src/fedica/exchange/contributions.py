@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedica.errors import ContributionError, FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, sha256, write_atomic
-from fedica.exchange.format import Container, Kind, common_metadata, declared, natural, parse, serialise, take
+from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, natural, parse, take
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.plain import json_text
 from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, sign
@@ -190,13 +190,7 @@ def _checked_chunks(contribution: Contribution, key: SigningKey | None) -> list[
     _contribution(container, client)  # nobody writes what nobody may read
     if key is not None:
         container = sign(container, client, key)
-    chunks = serialise(container.metadata, container.tensors)
-    if len(chunks[0]) - 8 > CONTRIBUTION.max_header:
-        raise InputError(
-            f"names and metadata may take {CONTRIBUTION.max_header} bytes; they take {len(chunks[0]) - 8}. "
-            "Send shorter names of features, or none."
-        )
-    return chunks
+    return chunks_within(CONTRIBUTION, container.metadata, container.tensors)
 
 
 def _client(container: Container) -> str:
@@ -238,10 +232,10 @@ def _contribution(container: Container, client: str) -> Contribution:
 def _check_atoms(atoms: NDArray[Any], client: str) -> None:
     """Check what a file promises of its atoms, without a copy of them."""
     n_features, n_atoms = atoms.shape
-    if not 1 <= n_atoms <= n_features or atoms.size > CONTRIBUTION.max_numbers:
+    if not 1 <= n_atoms <= n_features:
         raise InputError(
-            f"client {client!r} sends {n_atoms} atoms of {n_features} features; a contribution has from 1 to as "
-            f"many atoms as features, and at most {CONTRIBUTION.max_numbers} numbers."
+            f"client {client!r} sends {n_atoms} atoms of {n_features} features; a contribution has at least one "
+            "atom, and at most as many as features."
         )
     norms = np.sqrt(np.einsum("ij,ij->j", atoms, atoms))
     if not np.isfinite(norms).all():

@@ -11,7 +11,7 @@ import numpy as np
 from fedica.errors import FormatError, InputError
 from fedica.exchange.aggregates import read_terms, terms_metadata
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
-from fedica.exchange.format import Container, Kind, common_metadata, declared, parse, serialise, take
+from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, parse, take
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.plain import json_text, parse_json
 from fedica.records import Aggregate, Certificate, Rejection, Trust, check_name
@@ -108,7 +108,7 @@ def _chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
         tensors["median_gap"] = certificate.median_gap
     container = Container("this aggregate", declared(metadata), tensors)
     _aggregate(container)  # nobody writes what nobody can read
-    return serialise(container.metadata, container.tensors)
+    return chunks_within(DETAILS, container.metadata, container.tensors)
 
 
 def _aggregate(container: Container) -> Aggregate:

@@ -56,8 +56,8 @@ def write_atomic(path: PathLike, chunks: Iterable[bytes | memoryview], *, mode: 
     target = Path(path)
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
+        write_new(temporary, chunks, mode=mode)
         try:
-            write_new(temporary, chunks, mode=mode)
             os.replace(temporary, target)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -71,13 +71,22 @@ def write_atomic(path: PathLike, chunks: Iterable[bytes | memoryview], *, mode: 
 
 
 def write_new(path: PathLike, chunks: Iterable[bytes | memoryview], *, mode: int = 0o666) -> None:
-    """Write a file that must not exist yet, and flush it to disk. ``mode`` is subject to the user's umask."""
+    """Write a file that must not exist yet, and flush it to disk; if that fails, it does not exist afterwards either.
+
+    ``mode`` is subject to the user's umask.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    with open(os.open(path, flags, mode), "wb") as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-        stream.flush()
-        os.fsync(stream.fileno())
+    descriptor = os.open(path, flags, mode)
+    try:
+        with open(descriptor, "wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
 
 
 def sync_folder(folder: PathLike) -> None:

@@ -87,6 +87,20 @@ def serialise(metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) 
     return chunks + [arrays[name].reshape(-1).view(np.uint8).data for name in names]
 
 
+def chunks_within(
+    kind: Kind, metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]
+) -> list[bytes | memoryview]:
+    """Return the canonical bytes, in chunks, if a reader of this kind will take them."""
+    chunks = serialise(metadata, tensors)
+    n_header, n_numbers = len(chunks[0]) - 8, sum(array.size for array in tensors.values())
+    if n_header > kind.max_header or n_numbers > kind.max_numbers:
+        raise FormatError(
+            f"a {kind.name} file takes {kind.max_header} bytes of names and metadata and {kind.max_numbers} numbers; "
+            f"{n_header} bytes and {n_numbers} numbers came. Send shorter names of features or fewer components."
+        )
+    return chunks
+
+
 def parse(data: bytes, kind: Kind, source: str) -> Container:
     """Return what the bytes hold, as views of them; every limit is checked before memory is taken."""
     size = len(data)

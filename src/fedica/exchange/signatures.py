@@ -115,10 +115,12 @@ def keygen(client: str, folder: PathLike) -> tuple[Path, Path]:
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
         write_new(private, [pem], mode=0o600)
-        write_new(public, [card])
+        try:
+            write_new(public, [card])
+        except BaseException:
+            private.unlink()  # half of a pair is of no use, and would stand in the way
+            raise
         sync_folder(stem.parent)
-    except FileExistsError as error:
-        raise InputError(f"{error.filename}: there is a key already, and keys are never overwritten.") from error
     except OSError as error:
         raise cannot_write(error.filename or folder, error) from error
     except ValueError as error:
