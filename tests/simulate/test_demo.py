@@ -102,6 +102,12 @@ def test_progress_hears_of_every_client_and_a_second_run_replaces_the_first(smal
     assert len(list(second.contributions.iterdir())) == 12
 
 
+def test_an_orthogonal_mixture_is_easier(small, tmp_path):
+    """The condition number reaches the mixing matrix: at 1, Algorithm 1 groups what it cannot group at 30."""
+    easy, hard = (run_demo(tmp_path, photographs=small, condition=condition) for condition in (1, 30))
+    assert easy.error_of("srf-ica") < 0.05 < hard.error_of("srf-ica")
+
+
 def test_without_matplotlib_it_stops_before_any_work(tmp_path, monkeypatch):
     """The sentence says how to install it; no folder was made."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

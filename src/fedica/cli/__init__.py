@@ -49,7 +49,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples("fedica demo", "fedica demo --help"),
+    epilog=examples("fedica demo", "fedica simulate --list", "fedica reproduce figure-1 --help"),
 )
 
 
@@ -69,7 +69,7 @@ def fedica(
 
 
 # One line a command.
-app.command(epilog=examples("fedica demo", "fedica demo -o photographs --random-state 3"))(demo)
+app.command(epilog=examples("fedica demo", "fedica demo -o harder --condition 4 --random-state 4"))(demo)
 app.add_typer(reproduce, name="reproduce")
 app.command(
     epilog=examples(

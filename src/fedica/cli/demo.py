@@ -17,6 +17,9 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the contributions and the picture.")
     ] = Path("fedica-demo"),
+    condition: Annotated[
+        float, typer.Option(min=1, metavar="C", help="Condition number of the mixing matrix; 1: orthogonal.")
+    ] = 3.0,
     random_state: Annotated[
         int, typer.Option(min=0, metavar="N", help="Draws the mixing matrix and the clients' faults.")
     ] = 0,
@@ -31,7 +34,7 @@ def demo(
 
     out = console()
     with out.status("starting") as status:  # seen on a terminal alone
-        result = run_demo(output, random_state=random_state, progress=status.update)
+        result = run_demo(output, condition=condition, random_state=random_state, progress=status.update)
 
     out.print(f"Six photographs, mixed by one unknown matrix. {len(result.clients)} clients hold a tile each.\n")
     print_table(

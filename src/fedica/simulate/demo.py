@@ -115,6 +115,7 @@ def run_demo(
     directory: PathLike,
     *,
     photographs: Array | None = None,
+    condition: float = 3.0,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> DemoResult:
@@ -126,6 +127,8 @@ def run_demo(
         Where the contributions and the picture go; made if it does not exist.
     photographs : ndarray of shape (6, height, width), optional
         Smaller pictures, say; those of `load_photographs` unless given.
+    condition : float
+        Condition number of the mixing matrix; 1: orthogonal. Above about 3 the grouping of "srf-ica" can fail.
     random_state : int
         Draws the mixing matrix, the faults, and the order and signs in which the clients send their atoms: ICA leaves
         both open, and the convention of `LocalICA` would help the methods that do not align.
@@ -146,7 +149,7 @@ def run_demo(
     say = progress or (lambda _: None)
     import_matplotlib()  # says at once what is missing, not after the work
     originals = load_photographs() if photographs is None else photographs
-    federation = photograph_federation(originals, random_state=random_state)
+    federation = photograph_federation(originals, condition=condition, random_state=random_state)
     folder = _make_folder(Path(directory) / "contributions")
 
     sent = []

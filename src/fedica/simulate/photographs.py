@@ -112,7 +112,7 @@ def photograph_federation(
     photographs : ndarray of shape (6, height, width)
         What `load_photographs` gives, or a smaller version; each tile must hold a piece of `FEW` x `FEW` pixels.
     condition : float
-        Condition number of the mixing matrix; above 1, so that it is not orthogonal.
+        Condition number of the mixing matrix; 1: orthogonal.
     random_state : int, RandomState, Generator or None
         Draws the mixing matrix and the faults.
 
