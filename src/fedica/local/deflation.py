@@ -20,9 +20,10 @@ from scipy.linalg import null_space
 
 from fedica.arrays import Array, polar, unit
 from fedica.errors import OptionError
-from fedica.local.l4 import MOMENTS_MAX, Gradient, over
+from fedica.local.l4 import MOMENTS_MAX
 from fedica.local.moments import FourthMoments, gather
-from fedica.local.rotation import Rotation, column_steps, not_settled
+from fedica.local.one_unit import Gradient, follow, over
+from fedica.local.rotation import Rotation, not_settled
 from fedica.local.whitened import Whitened
 
 MAX_MOMENTS_START = 100
@@ -31,16 +32,6 @@ MAX_SLICES = 400
 """At most this many random slices of the fourth cumulant are compared (the theory asks for about r^2)."""
 ALREADY_FOUND = np.sqrt(0.5)
 """A direction with a larger absolute cosine to a column that was found is that column again."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Ends:
-    """Where a batch of directions ended, one a column of `directions` (r, s)."""
-
-    directions: Array
-    excess: Array
-    steps: Array
-    n_iter: int
 
 
 Starts = Callable[[Array, int], Array]
@@ -75,46 +66,33 @@ def deflation(
     n_iter, worst = 0, 0.0
     for _ in range(r):
         complement = np.eye(r) if not found.size else null_space(found.T)
-        q, ends = _next_column(gradient, starts(complement, n_init), found, complement, tol=tol, max_iter=max_iter)
-        found = np.column_stack([found, q])
-        n_iter, worst = max(n_iter, ends.n_iter), max(worst, float(ends.steps.min()))
+        column = _next_column(gradient, starts(complement, n_init), found, complement, tol=tol, max_iter=max_iter)
+        found = np.column_stack([found, column.direction])
+        n_iter, worst = max(n_iter, column.n_iter), max(worst, column.step)
     warned = () if worst <= tol else (not_settled("deflation", worst, tol, max_iter),)
     return Rotation(polar(found), n_iter, worst, worst <= tol, warned)
 
 
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """One column that was found: its direction (r,), iterations, and last change in radians."""
+
+    direction: Array
+    n_iter: int
+    step: float
+
+
 def _next_column(
     gradient: Gradient, starts: Array, found: Array, complement: Array, *, tol: float, max_iter: int
-) -> tuple[Array, _Ends]:
+) -> _Column:
     """Follow the starts on the whole sphere; if all run into columns found before, follow them in the complement."""
-    ends = _follow(gradient, starts, None, tol=tol, max_iter=max_iter)
+    ends = follow(gradient, starts, tol=tol, max_iter=max_iter)
     fresh = np.all(np.abs(found.T @ ends.directions) < ALREADY_FOUND, axis=0)
     if not fresh.any():
-        ends = _follow(gradient, starts, complement, tol=tol, max_iter=max_iter)
+        ends = follow(gradient, starts, tol=tol, max_iter=max_iter, within=complement)
         fresh = np.ones(ends.excess.size, dtype=np.bool_)
     best = int(np.argmax(np.where(fresh, np.abs(ends.excess), -1.0)))
-    chosen = _Ends(ends.directions, ends.excess, ends.steps[[best]], ends.n_iter)
-    return ends.directions[:, best], chosen
-
-
-def _follow(gradient: Gradient, starts: Array, within: Array | None, *, tol: float, max_iter: int) -> _Ends:
-    """Iterate every direction until it settles, within the span of `within` if that is given. starts : (r, s)."""
-    current = starts.copy()
-    steps = np.full(current.shape[1], np.inf)
-    active = np.arange(current.shape[1])
-    n_iter = 0
-    for n_iter in range(1, max_iter + 1):  # noqa: B007
-        here = current[:, active]
-        new = gradient(here) - 3.0 * here
-        if within is not None:
-            new = within @ (within.T @ new)
-        new = unit(new)
-        steps[active] = column_steps(new, here)
-        current[:, active] = new
-        active = active[steps[active] > tol]
-        if not active.size:
-            break
-    excess = np.sum(current * gradient(current), axis=0) - 3.0
-    return _Ends(current, excess, steps, n_iter)
+    return _Column(ends.directions[:, best], ends.n_iter, float(ends.steps[best]))
 
 
 def _random_starts(_: FourthMoments | None, rng: np.random.Generator) -> Starts:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedica.arrays import Array, polar
-from fedica.local.rotation import Rotation, column_steps, not_settled, random_rotation, subsample_size
+from fedica.arrays import Array
+from fedica.local.rotation import Rotation, column_steps, not_settled, polars, random_rotation, subsample_size
 from fedica.local.whitened import Whitened, logcosh
 
 GROWTH = 8
@@ -123,7 +123,7 @@ def _come_near(data: Whitened, start: Array) -> _Settled:
 
 def _newton_step(data: Whitened, current: Array) -> Array:
     correlation, slope = data.expect(current, logcosh)
-    return polar(correlation - current * slope)
+    return polars(correlation - current * slope)
 
 
 def _best(runs: list[_Settled], data: Whitened) -> _Settled:

@@ -3,27 +3,28 @@
 ``R <- polar(E[z (R'z)^3 '])`` climbs at every step, because the objective is convex; it finds components of positive
 excess kurtosis only. Where r is small it runs on the fourth moments, which one pass over the data gathers; where r is
 large it runs on the data, block by block, after a start from a subsample.
+Starts that creep are finished by Newton's method on the moments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from fedica.arrays import Array, polar
-from fedica.local.moments import gather
-from fedica.local.rotation import Rotation, column_steps, not_settled, random_rotation, subsample_size
-from fedica.local.whitened import Whitened, cube
+from fedica.arrays import Array
+from fedica.local.moments import FourthMoments, gather
+from fedica.local.newton import finish
+from fedica.local.one_unit import Gradient, excess_kurtosis, follow, over
+from fedica.local.rotation import Rotation, column_steps, not_settled, polars, random_rotation, subsample_size
+from fedica.local.whitened import Whitened
 
 MOMENTS_MAX = 20
 """Up to this many components the fourth moments are cheaper than iterating over the data (measured)."""
-SUBGAUSSIAN_SIGMAS = 4.0
-"""An excess kurtosis this many standard errors, sqrt(24 / n), below zero is not chance."""
-
-Gradient = Callable[[Array], Array]
-"""From directions (r, k) to E[z (w'z)^3] of each, (r, k)."""
+MAX_CREEPING = 30
+"""A start that has not settled after this many iterations on moments goes on by Newton's method."""
+SUBGAUSSIAN_SIGMAS = 2.5
+"""An excess kurtosis this many times sqrt(24 r / n) below zero is not chance."""
 
 
 def l4(data: Whitened, *, n_init: int, tol: float, max_iter: int, rng: np.random.Generator) -> Rotation:
@@ -46,29 +47,34 @@ def l4(data: Whitened, *, n_init: int, tol: float, max_iter: int, rng: np.random
     Returns
     -------
     rotation : Rotation
-        With a warning about every component that is sub-Gaussian: this objective cannot separate those.
+        With a warning when components are sub-Gaussian: this objective cannot separate those.
     """
     r = data.n_components
     starts = np.stack([random_rotation(r, rng) for _ in range(n_init)])
     if r <= MOMENTS_MAX:
-        gradient: Gradient = gather(data).gradient
+        moments = gather(data)
+        gradient: Gradient = moments.gradient
+        ends = ascend(gradient, starts, tol=tol, max_iter=min(MAX_CREEPING, max_iter))
+        ends = [
+            end if end.converged or end.n_iter == max_iter else _finish(moments, end, tol=tol, max_iter=max_iter)
+            for end in ends
+        ]
     else:
         data = data.hold()
         n_subsample = subsample_size(r)
         if data.n_samples > 4 * n_subsample:
-            part = data.subsample(n_subsample, rng)
-            starts = ascend(over(part), starts, tol=1e-2, max_iter=max_iter).matrix[None]
+            part = over(data.subsample(n_subsample, rng))
+            starts = _highest(ascend(part, starts, tol=1e-2, max_iter=max_iter), part).matrix[None]
         gradient = over(data)
-    return _warn_of_subgaussian(ascend(gradient, starts, tol=tol, max_iter=max_iter), gradient, data.n_samples)
+        ends = ascend(gradient, starts, tol=tol, max_iter=max_iter)
+    best = _highest(ends, gradient)
+    if not best.converged:
+        best = replace(best, warnings=(not_settled("l4", best.step, tol, max_iter),))
+    return _warn_of_subgaussian(best, gradient, data.n_samples)
 
 
-def over(data: Whitened) -> Gradient:
-    """Return the gradient of Eq. (2) as one pass over the data, for any number of directions at once."""
-    return lambda directions: data.expect(directions, cube)[0]
-
-
-def ascend(gradient: Gradient, starts: Array, *, tol: float, max_iter: int) -> Rotation:
-    """Climb the l4 objective from every start at once; return the highest end. starts : (s, r, r).
+def ascend(gradient: Gradient, starts: Array, *, tol: float, max_iter: int) -> list[Rotation]:
+    """Climb the l4 objective from every start at once, by the fixed point of Eq. (2). starts : (s, r, r).
 
     The Newton form ``polar(G - 3R)`` has the same stationary points where all excess kurtoses are positive, and settles
     in a few steps. It is tried first; a start that it would take downhill makes the plain step ``polar(G)`` instead, so
@@ -83,12 +89,12 @@ def ascend(gradient: Gradient, starts: Array, *, tol: float, max_iter: int) -> R
     for _ in range(max_iter):
         here, uphill = current[active], slope[active]
         newton = np.all(height[active] > 3.0, axis=1)
-        new = _polars(uphill - 3.0 * here * newton[:, None, None])  # Eq. (2), Newton form
+        new = polars(uphill - 3.0 * here * newton[:, None, None])  # Eq. (2), Newton form
         new_slope = _columns(gradient, new)
         new_height = _fourth(new, new_slope)
         fell = newton & (new_height.sum(axis=1) < (1 - 1e-12) * height[active].sum(axis=1))
         if fell.any():
-            new[fell] = _polars(uphill[fell])  # Eq. (2), plain form: cannot fall
+            new[fell] = polars(uphill[fell])  # Eq. (2), plain form: cannot fall
             new_slope[fell] = _columns(gradient, new[fell])
             new_height[fell] = _fourth(new[fell], new_slope[fell])
         step[active] = column_steps(new, here).max(axis=1)
@@ -97,22 +103,46 @@ def ascend(gradient: Gradient, starts: Array, *, tol: float, max_iter: int) -> R
         active = active[step[active] > tol]
         if not active.size:
             break
-    best = int(np.argmax(height.sum(axis=1)))
-    converged = bool(step[best] <= tol)
-    warned = () if converged else (not_settled("l4", float(step[best]), tol, max_iter),)
-    return Rotation(polar(current[best]), int(n_iter[best]), float(step[best]), converged, warned)
+    return [
+        Rotation(matrix, int(k), float(last), bool(last <= tol))
+        for matrix, k, last in zip(current, n_iter, step, strict=True)
+    ]
+
+
+def _finish(moments: FourthMoments, creeping: Rotation, *, tol: float, max_iter: int) -> Rotation:
+    """Go on from where the fixed point creeps, by Newton's method, with the iterations that are left."""
+    end = finish(moments, creeping.matrix, tol=tol, max_iter=max_iter - creeping.n_iter)
+    return replace(end, n_iter=creeping.n_iter + end.n_iter)
+
+
+def _highest(ends: list[Rotation], gradient: Gradient) -> Rotation:
+    """Return the end with the largest objective."""
+    if len(ends) == 1:
+        return ends[0]
+    heights = _fourth(matrices := np.stack([end.matrix for end in ends]), _columns(gradient, matrices)).sum(axis=1)
+    return ends[int(np.argmax(heights))]
 
 
 def _warn_of_subgaussian(rotation: Rotation, gradient: Gradient, n_samples: int) -> Rotation:
-    """Add a warning when components are sub-Gaussian, with their excess kurtosis and the remedy."""
-    excess = np.sum(rotation.matrix * gradient(rotation.matrix), axis=0) - 3.0
-    below = np.flatnonzero(excess < -SUBGAUSSIAN_SIGMAS * np.sqrt(24.0 / n_samples))
+    """Add a warning when there are sub-Gaussian components, with their excess kurtosis and the remedy.
+
+    This objective mixes such components up until they look Gaussian. So every column that is not clearly
+    super-Gaussian is followed to the extreme of kurtosis nearest to it: one below what chance gives, about
+    2 sqrt(24 r / n) at its most extreme over all directions, is a sub-Gaussian component.
+    """
+    r = rotation.matrix.shape[0]
+    chance = SUBGAUSSIAN_SIGMAS * np.sqrt(24.0 * r / n_samples)
+    doubtful = rotation.matrix[:, excess_kurtosis(gradient, rotation.matrix) < chance]
+    if not doubtful.size:
+        return rotation
+    excess = follow(gradient, doubtful, tol=1e-3, max_iter=50).excess
+    below = np.sort(excess[excess < -chance])
     if not below.size:
         return rotation
-    lowest = ", ".join(f"{k:.2f}" for k in np.sort(excess[below])[:5])
     warning = UserWarning(
-        f"l4 finds components of positive excess kurtosis only; {below.size} of {excess.size} here are sub-Gaussian "
-        f"(excess kurtosis {lowest}) and may be mixed up. Use solver='auto', 'deflation', 'fastica' or 'picard'."
+        f"l4 finds components of positive excess kurtosis only; {doubtful.shape[1]} of {r} here are not, and "
+        f"sub-Gaussian ones were met (lowest excess kurtosis {below[0]:.2f}): they may be mixed up. "
+        "Use solver='auto', 'deflation', 'fastica' or 'picard'."
     )
     return replace(rotation, warnings=(*rotation.warnings, warning))
 
@@ -127,9 +157,3 @@ def _columns(gradient: Gradient, rotations: Array) -> Array:
 def _fourth(rotations: Array, slopes: Array) -> Array:
     """E[(w'z)^4] of every column, (s, r)."""
     return np.asarray(np.sum(rotations * slopes, axis=1))
-
-
-def _polars(matrices: Array) -> Array:
-    """Polar factor of each matrix. matrices : (s, r, r)."""
-    left, _, right = np.linalg.svd(matrices)
-    return np.asarray(left @ right)

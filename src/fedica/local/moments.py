@@ -52,10 +52,13 @@ class FourthMoments:
 
     def gradient(self, directions: Array) -> Array:
         """Return E[z (w'z)^3] for every column w. directions : (r, k) -> (r, k)."""
+        return np.asarray((self.second(directions) * directions).sum(axis=1))
+
+    def second(self, directions: Array) -> Array:
+        """Return E[(w'z)^2 zz'] for every column w. directions : (r, k) -> (r, r, k)."""
         squares = directions[self._rows] * directions[self._columns]
         squares *= self._times
-        weighted = self.matrix @ squares  # E[(w'z)^2 z_i z_j], (m, k)
-        return np.asarray((weighted[self._place] * directions).sum(axis=1))
+        return np.asarray((self.matrix @ squares)[self._place])
 
     def contract(self, symmetric: Array) -> Array:
         """Return m4(G) = E[(z'Gz) zz'] for every symmetric G. symmetric : (k, r, r) -> (k, r, r)."""

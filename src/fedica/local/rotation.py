@@ -41,6 +41,12 @@ def column_steps(new: Array, old: Array) -> Array:
     return np.asarray(np.sqrt(np.sum((new * signs - old) ** 2, axis=-2)))
 
 
+def polars(matrices: Array) -> Array:
+    """Return the nearest orthonormal matrix of each. matrices : (..., r, r)."""
+    left, _, right = np.linalg.svd(matrices)
+    return np.asarray(left @ right)
+
+
 def random_rotation(r: int, rng: np.random.Generator) -> Array:
     """Draw an orthonormal matrix (r, r)."""
     return polar(rng.standard_normal((r, r)))

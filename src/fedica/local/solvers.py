@@ -11,7 +11,6 @@ from fedica.local.fast import fast
 from fedica.local.l4 import l4
 from fedica.local.rotation import Rotation
 
-
 Solve = Callable[..., Rotation]
 """Every solver is called as ``solve(data, n_init=, tol=, max_iter=, rng=)``, data white; one with `inits` takes
 ``init=`` too."""

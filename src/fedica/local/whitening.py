@@ -102,12 +102,13 @@ def scatter(blocks: Blocks) -> Scatter:
     """
     d = blocks.n_features
     n, mean, matrix = 0, np.zeros(d), np.zeros((d, d))
-    for b, own_mean, own_matrix in in_order(_centred_square, blocks, work=2.0 * d * d * blocks.n_samples):
-        shift = own_mean - mean
-        matrix += own_matrix
-        matrix += np.outer(shift, shift * (n * b / (n + b)))
-        mean += shift * (b / (n + b))
-        n += b
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named by the caller
+        for b, own_mean, own_matrix in in_order(_centred_square, blocks, work=2.0 * d * d * blocks.n_samples):
+            shift = own_mean - mean
+            matrix += own_matrix
+            matrix += np.outer(shift, shift * (n * b / (n + b)))
+            mean += shift * (b / (n + b))
+            n += b
     return Scatter(n, mean, matrix)
 
 
@@ -185,7 +186,7 @@ def _directions_by_svd(blocks: Blocks) -> tuple[Array, IntArray, Array, Array]:
 
 def _centred_square(block: NDArray[Any]) -> tuple[int, Array, Array]:
     """Return how many rows a block has, their mean, and the sum of outer products around it."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named by the caller
+    with np.errstate(over="ignore", invalid="ignore"):  # a setting of each thread
         mean = _column_mean(block)
         centred = np.subtract(block, mean, dtype=np.float64)
         return block.shape[0], mean, centred.T @ centred
