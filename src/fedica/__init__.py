@@ -8,14 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fedica.version import __version__
+
 if TYPE_CHECKING:
     from fedica.exchange import read_aggregate, read_contribution, write_aggregate, write_contribution
     from fedica.federated import FederatedICA
     from fedica.local import LocalICA
     from fedica.records import Aggregate, Contribution, Study
     from fedica.server import aggregate
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Aggregate",

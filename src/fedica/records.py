@@ -410,6 +410,19 @@ class Trust:
     def __len__(self) -> int:
         return len(self.clients)
 
+    def rows(self, order: IntArray) -> Trust:
+        """Return the same for the clients in another order, or for some of them."""
+        return Trust(
+            clients=tuple(self.clients[k] for k in order),
+            verdict=tuple(self.verdict[k] for k in order),
+            reason=tuple(self.reason[k] for k in order),
+            angle=self.angle[order],
+            angles=self.angles[order],
+            has=self.has[order],
+            n_unmatched=self.n_unmatched[order],
+            influence=self.influence[order],
+        )
+
     def named(self, verdict: str) -> tuple[str, ...]:
         """Return the clients with this verdict."""
         return tuple(c for c, v in zip(self.clients, self.verdict, strict=True) if v == verdict)

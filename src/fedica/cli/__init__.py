@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fedica import __version__
 from fedica.cli.console import examples, make_plain
 from fedica.cli.demo import demo
 from fedica.cli.reproduce import app as reproduce
 from fedica.cli.simulate import simulate
 from fedica.errors import FedicaError
+from fedica.version import __version__
 
 
 class Sentences(TyperGroup):

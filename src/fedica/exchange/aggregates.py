@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import fedica
 from fedica.arrays import Array, BoolArray, IntArray, check_choice, readonly
 from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
@@ -16,6 +15,7 @@ from fedica.exchange.format import Container, Kind, chunks_within, common_metada
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.plain import json_text
 from fedica.records import INDEPENDENCE, MIXING, Aggregate, Terms, check_features, check_name
+from fedica.version import __version__
 
 AGGREGATE = Kind("fedica.aggregate", max_header=4 * 1024 * 1024, max_numbers=20_000_000)
 
@@ -80,7 +80,7 @@ def public_part(aggregate: Aggregate) -> PublicAggregate:
         n_clients=len(aggregate.clients),
         method=aggregate.method,
         terms=aggregate.terms,
-        fedica=fedica.__version__,
+        fedica=__version__,
     )
 
 

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import fedica
 from fedica.errors import FormatError
 from fedica.exchange.aggregates import AGGREGATE, PublicAggregate, aggregate_from_bytes, aggregate_to_bytes
 from fedica.exchange.contributions import Provenance
@@ -19,6 +18,7 @@ from fedica.exchange.plain import plain_bytes, read_plain
 from fedica.exchange.swap import aside_of, replace_folder
 from fedica.exchange.tables import clients_table, components_table, mixing_table, rejected_table
 from fedica.records import Aggregate
+from fedica.version import __version__
 
 SUMMARY = "fedica.summary"
 FILES = (
@@ -116,7 +116,7 @@ def summarise(aggregate: Aggregate, provenance: Iterable[Provenance] = ()) -> di
     """Return the content of summary.json without its files' fingerprints: plain texts, numbers, lists and objects."""
     terms, certificate = aggregate.terms, aggregate.certificate
     return {
-        "fedica": fedica.__version__,
+        "fedica": __version__,
         "study": terms.study,
         "method": aggregate.method,
         "options": dict(aggregate.options),

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import fedica
 from fedica.errors import FormatError
 from fedica.exchange.header import MAX_KEY, MAX_METADATA, TensorSpec, encodable, parse_header
+from fedica.version import __version__
 
 VERSION = "1"
 DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "BOOL": np.dtype("?")}
@@ -142,14 +142,14 @@ def is_canonical(container: Container, data: bytes) -> bool:
 
 def common_metadata(kind: Kind) -> dict[str, str]:
     """Return the metadata that every file of this kind starts with."""
-    return {"format": kind.name, "version": VERSION, "fedica": fedica.__version__}
+    return {"format": kind.name, "version": VERSION, "fedica": __version__}
 
 
 def check_version(version: object, name: str, source: str) -> None:
     """Refuse a version of the format that this fedica does not know."""
     if version != VERSION:
         raise FormatError(
-            f"{source}: fedica {fedica.__version__} reads version {VERSION!r} of {name}; version "
+            f"{source}: fedica {__version__} reads version {VERSION!r} of {name}; version "
             f"{str(version)[:60]!r} came. Update fedica (pip install -U fedica), or ask for a file of its version."
         )
 

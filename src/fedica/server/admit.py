@@ -17,7 +17,7 @@ ON_BAD = ("raise", "reject")
 
 @dataclass(frozen=True, eq=False)
 class Admitted:
-    """All atoms that came in, sorted by the name of their client.
+    """All atoms that came in, clients sorted by what they sent: neither the order of arrival nor a name leaves a trace.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Admitted:
     client_of_atom : ndarray of shape (R,)
         Index into ``clients``, ascending.
     clients : tuple of str
-        The K clients, sorted by name: the result does not depend on the order of arrival.
+        The K clients.
     n_samples : ndarray of shape (K,)
         Declared samples; 0 where a client did not tell.
     terms : Terms
@@ -79,6 +79,7 @@ def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Ad
             f"no contribution is left: {len(bad)} came and {len(bad)} were refused, the first because {bad[0].reason}",
             bad[0].client,
         )
+    fitting.sort(key=lambda c: (c.n_atoms, c.atoms.tobytes(), c.client))
     counts = [c.n_atoms for c in fitting]
     return Admitted(
         atoms=np.concatenate([c.atoms for c in fitting], axis=1),

@@ -17,6 +17,7 @@ from fedica.server.consensus import find_consensus, group_means
 from fedica.server.embedding import EMBEDDINGS
 from fedica.server.median import geometric_medians
 from fedica.server.naive import index_in_client, naive_centres
+from fedica.server.order import group_medians
 from fedica.server.relative import relative_to
 from fedica.server.signs import align_signs
 from fedica.server.trust import assess, matches
@@ -225,32 +226,39 @@ METHODS: dict[str, Callable[[Admitted, int, Options], Outcome]] = {
 
 
 def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: dict[str, object]) -> Aggregate:
-    """Put the components in their order (support, then spread) and sign (largest entry positive)."""
+    """Put components in their order (support, then spread) and sign (largest entry positive), and clients by name."""
     r = found.centres.shape[1]
     mixing, flips = fix_signs(unit(found.centres))
     labels = found.labels
     cosine = np.abs(np.einsum("dR,dR->R", admitted.atoms, mixing[:, labels]))
     angle = np.degrees(np.arccos(np.minimum(cosine, 1.0)))
-    spread = np.array([np.median(angle[labels == a]) for a in range(r)])
-    support = np.array([np.unique(admitted.client_of_atom[labels == a]).size for a in range(r)])
+    spread = group_medians(angle, labels, r, empty=90.0)
+    one_each = np.unique(np.stack([admitted.client_of_atom, labels]), axis=1)  # a client counts once for a component
+    support = np.bincount(one_each[1][one_each[1] >= 0], minlength=r)
 
     order = np.lexsort((spread, -support))
     rank = np.append(np.argsort(order), -1)  # the last entry keeps the label -1
+    norms = np.linalg.norm(found.centres, axis=0)
+    trust = assess(admitted, mixing[:, order], norms[order], found.weights)
+
+    by_name = np.array(sorted(range(len(admitted.clients)), key=admitted.clients.__getitem__))
+    place = np.argsort(by_name)[admitted.client_of_atom]
+    atom_order = np.argsort(place, kind="stable")
     return Aggregate(
         mixing=mixing[:, order],
         centres=(found.centres * flips)[:, order],
-        labels=rank[labels],
-        signs=found.signs * np.append(flips, 1.0)[labels],
-        clients=admitted.clients,
-        client_of_atom=admitted.client_of_atom,
+        labels=rank[labels][atom_order],
+        signs=(found.signs * np.append(flips, 1.0)[labels])[atom_order],
+        clients=tuple(admitted.clients[k] for k in by_name),
+        client_of_atom=place[atom_order],
         spectrum=found.spectrum,
         support=support[order],
         spread=spread[order],
-        trust=assess(admitted, mixing[:, order], np.linalg.norm(found.centres, axis=0)[order], found.weights),
+        trust=trust.rows(by_name),
         rejected=admitted.rejected,
         method=method,
         options=taken,
-        atoms=admitted.atoms,
+        atoms=admitted.atoms[:, atom_order],
         terms=admitted.terms,
         certificate=replace(found.certificate, median_gap=found.certificate.median_gap[order]),
     )

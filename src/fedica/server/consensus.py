@@ -6,8 +6,9 @@
    whose clients are nearest; repeat until the half stays the same. The start that ends with tighter halves is taken.
 3. Decide on clients, then on atoms. The radius is the median distance of all clients; clients that sent the same atoms
    are one voice. A client within the radius counts fully, one beyond it by the inverse of its squared distance (its
-   noise, estimated from all its atoms), one beyond 1.6 radii not at all; nor does an atom beyond 2.5 times the median
-   of its component. Average with these weights, and repeat until nothing changes.
+   noise, estimated from all its atoms), one beyond 1.8 radii not at all. An atom beyond 1.2 times the median of its
+   component counts by the inverse of its distance (Huber), beyond 2.5 times not at all. Average with these weights, and
+   repeat until nothing changes.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from fedica.server.order import group_medians, nearest_halves, weighted_median
 from fedica.server.relative import Relative, relative_to
 from fedica.server.signs import align_signs
 
-CLIENT_CUT = 1.6
+CLIENT_CUT = 1.8
 """A client farther than so many radii does not count; see `client_cut`."""
-ATOM_CUT = 2.5
-"""An atom farther than so many times the median distance of its component does not count."""
+ATOM_FULL, ATOM_CUT = 1.2, 2.5
+"""An atom within so many times the median distance of its component counts fully; beyond the second, not at all."""
 CANDIDATES = 20
 """Clients tried as a start: with 45% of them bad, one try in nine million draws only bad ones."""
 SMALLEST_RADIUS = 1e-7
@@ -189,7 +190,8 @@ def _agreement(standing: Relative, owner: IntArray, r: int, voices: Array) -> Ar
     weights = of_client[owner]
     counting = np.where(weights > 0, standing.labels, -1)
     typical = np.maximum(group_medians(standing.distance, counting, r, empty=0.0), SMALLEST_RADIUS)
-    weights[standing.distance > ATOM_CUT * typical[standing.labels]] = 0.0
+    excess = standing.distance / typical[standing.labels]
+    weights *= np.where(excess <= ATOM_CUT, np.minimum(1.0, ATOM_FULL / np.maximum(excess, ATOM_FULL)), 0.0)
     weights[standing.labels < 0] = 0.0
 
     orphaned = np.bincount(counting[counting >= 0], weights=weights[counting >= 0], minlength=r) == 0

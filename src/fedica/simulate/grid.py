@@ -21,10 +21,10 @@ from typing import Any
 import joblib
 from threadpoolctl import threadpool_limits
 
-import fedica
 from fedica.arrays import check_int
 from fedica.errors import FormatError
 from fedica.exchange.files import read_bounded, write_atomic
+from fedica.version import __version__
 
 Value = str | int | float
 Row = dict[str, Value]
@@ -94,7 +94,7 @@ def read_rows(path: Path) -> list[Row]:
 def versions() -> Mapping[str, str]:
     """Return what computed a row: the version of fedica and of what it stands on."""
     return {
-        "fedica": fedica.__version__,
+        "fedica": __version__,
         "numpy": version("numpy"),
         "scipy": version("scipy"),
         "scikit-learn": version("scikit-learn"),
@@ -159,7 +159,7 @@ class _Table:
         write_atomic(self._path, [_csv(rows, self._columns, header=True).encode()])
 
     def _key(self, job: Job) -> tuple[str, ...]:
-        return tuple(str(_number(str({**job, "fedica": fedica.__version__}[name]))) for name in self._names)
+        return tuple(str(_number(str({**job, "fedica": __version__}[name]))) for name in self._names)
 
     def _other_columns(self) -> FormatError:
         return FormatError(
