@@ -99,8 +99,8 @@ def test_every_command_has_help_with_examples_that_parse(command):
     [
         (["demo", "--no-such-option"], "--no-such-option"),
         (["no-such-command"], "no-such-command"),
-        (["demo", "--random-state", "many"], "many"),
-        (["demo", "--random-state", "-1"], "-1"),
+        (["demo", "--random-state", "many"], "--random-state"),
+        (["demo", "--random-state", "-1"], "--random-state"),
         (["demo", "surplus"], "surplus"),
     ],
 )
