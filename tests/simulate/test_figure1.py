@@ -118,10 +118,10 @@ def test_a_figure_goes_on_where_it_was_interrupted_and_ends_the_same(tmp_path, m
 
     whole, count = figure1.figure1_trial, iter(range(100))
 
-    def interrupted(job):
+    def interrupted(job, methods):
         if next(count) == 4:
             raise KeyboardInterrupt
-        return whole(job)
+        return whole(job, methods)
 
     monkeypatch.setattr(figure1, "figure1_trial", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -162,7 +162,19 @@ def test_a_method_that_fails_leaves_a_row_that_says_so(monkeypatch):
     assert rows[-1]["status"] == "ok"
 
 
-def test_unknown_presets_are_refused():
+@pytest.mark.usefixtures("small_figure")
+def test_another_method_can_be_measured_on_the_same_contributions(tmp_path):
+    """One line more; the others stay what they were, for the same seed."""
+    five = figure1.reproduce_figure1("code", folder=tmp_path / "a", trials=1, n_jobs=1)
+    six = figure1.reproduce_figure1("code", folder=tmp_path / "b", also=["consensus"], trials=1, n_jobs=1)
+    assert without_times(row for row in six if row["method"] != "consensus") == without_times(five)
+    assert sum(row["method"] == "consensus" for row in six) == 3
+    assert figure1.table_figure1(six, "code")[0][1] == "consensus"
+
+
+def test_unknown_presets_and_methods_are_refused(tmp_path):
     """The sentence says which there are."""
     with pytest.raises(OptionError, match="'paper', 'code'; 'text' came"):
         figure1.figure1_jobs("text")
+    with pytest.raises(OptionError, match="'magic' came"):
+        figure1.reproduce_figure1("code", folder=tmp_path, also=["magic"])

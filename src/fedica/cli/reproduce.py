@@ -30,13 +30,17 @@ def reproduce() -> None:
     epilog=examples(
         "fedica reproduce figure-1",
         "fedica reproduce figure-1 --preset code -o figures",
-        "fedica reproduce figure-1 --trials 2 --jobs 1",
+        "fedica reproduce figure-1 --also consensus --trials 2",
     ),
 )
 def figure_1(
     preset: Annotated[
         WhichPreset, typer.Option(help="The settings of the paper's text, or of its authors' code.")
     ] = WhichPreset.paper,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A method of fedica aggregate beside the paper's; may be repeated."),
+    ] = None,
     trials: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Trials per setting; by default 20 (paper) or 10 (code).")
     ] = None,
@@ -52,7 +56,7 @@ def figure_1(
     """
     from fedica.simulate.figure1 import draw_figure1, reproduce_figure1, table_figure1
 
-    rows = reproduce_figure1(preset.value, folder=output, trials=trials, n_jobs=jobs, progress=True)
+    rows = reproduce_figure1(preset.value, folder=output, also=also or (), trials=trials, n_jobs=jobs, progress=True)
     out = console()
     headings, lines = table_figure1(rows, preset.value)
     print_table(out, headings, lines)

@@ -9,21 +9,22 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
-from fedica.arrays import Array, check_int, pick
+from fedica.arrays import Array, check_choice, check_int, pick
 from fedica.errors import FedicaError
 from fedica.evaluate import recovery_error
 from fedica.local import LocalICA
 from fedica.records import Contribution
-from fedica.server import aggregate
+from fedica.server import METHODS, aggregate
 from fedica.simulate.atoms import scramble
 from fedica.simulate.federation import Federation, federation
 from fedica.simulate.grid import Job, Row, run_grid
-from fedica.simulate.plots import Panel, draw_both, summarise
+from fedica.simulate.plots import Panel, draw_both, lines_of, summarise
 from fedica.simulate.streams import stream
 
 N_COMPONENTS = 10
@@ -31,9 +32,8 @@ N_CLIENTS = 30
 CLIENTS = (10, 30, 50, 70, 100)
 SAMPLES = (50, 70, 100, 300, 500, 1000)
 RATIOS = tuple(i / 20 for i in range(9))
-METHODS = ("srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median")
+COMPARED = ("srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median")
 POOLED = "pooled"
-LINES = (*METHODS, POOLED)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def figure1_jobs(preset: str, trials: int | None = None) -> list[Job]:
     ]
 
 
-def figure1_trial(job: Job) -> list[Row]:
+def figure1_trial(job: Job, methods: Sequence[str] = COMPARED) -> list[Row]:
     """Draw one federation, fit every client once, and measure all lines on the same contributions."""
     seed = int(job["seed"])
     drawn = federation(
@@ -125,7 +125,7 @@ def figure1_trial(job: Job) -> list[Row]:
         return result.mixing
 
     rows: list[Row] = []
-    for line in LINES:
+    for line in (*methods, POOLED):
         start = time.perf_counter()
         try:
             estimate = fit_atoms(drawn.X, seed) if line == POOLED else by_method(line)
@@ -178,6 +178,7 @@ def reproduce_figure1(
     preset: str = "paper",
     *,
     folder: Path,
+    also: Sequence[str] = (),
     trials: int | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -190,12 +191,16 @@ def reproduce_figure1(
         Whose settings.
     folder : Path
         Where ``figure-1-PRESET.csv`` is kept.
+    also : sequence of str
+        Methods of `fedica.aggregate` beside the paper's five, on the same contributions.
     trials, n_jobs, progress
         As in `figure1_jobs` and `fedica.simulate.grid.run_grid`.
     """
     jobs = figure1_jobs(preset, trials)
+    methods = tuple(dict.fromkeys((*(check_choice(method, "method", METHODS) for method in also), *COMPARED)))
     path = folder / f"figure-1-{preset}.csv"
-    return run_grid(jobs, figure1_trial, path, lines=LINES, n_jobs=n_jobs, progress=progress)
+    work = partial(figure1_trial, methods=methods)
+    return run_grid(jobs, work, path, lines=(*methods, POOLED), n_jobs=n_jobs, progress=progress)
 
 
 PANELS = {
@@ -220,7 +225,9 @@ def draw_figure1(rows: Sequence[Row], preset: str, *, folder: Path) -> tuple[lis
         Panel(
             title,
             x_label,
-            tuple(summarise([row for row in rows if row["panel"] == name], line, centre=centre) for line in LINES),
+            tuple(
+                summarise([row for row in rows if row["panel"] == name], line, centre=centre) for line in lines_of(rows)
+            ),
             log_x,
         )
         for name, (title, x_label, log_x) in PANELS.items()
@@ -238,9 +245,9 @@ def table_figure1(rows: Sequence[Row], preset: str) -> tuple[list[str], list[lis
     lines = []
     for name in PANELS:
         of_panel = [row for row in rows if row["panel"] == name]
-        columns = [summarise(of_panel, line, centre=centre) for line in LINES]
+        columns = [summarise(of_panel, line, centre=centre) for line in lines_of(rows)]
         lines += [
             [f"{name} {x:g}", *(f"{column.at(x):.4f}" for column in columns)]
             for x in sorted({float(row["x"]) for row in of_panel})
         ]
-    return [f"{centre} error", *(line.removeprefix("srf-ica-") for line in LINES)], lines
+    return [f"{centre} error", *(line.removeprefix("srf-ica-") for line in lines_of(rows))], lines

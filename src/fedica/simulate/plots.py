@@ -102,6 +102,11 @@ def summarise(rows: Sequence[Row], name: str, *, centre: str) -> Line:
     return Line(name, x, middle, low, high)
 
 
+def lines_of(rows: Sequence[Row]) -> list[str]:
+    """Return the methods that rows speak of, in the order in which they come."""
+    return list(dict.fromkeys(str(row["method"]) for row in rows))
+
+
 def draw_both(panels: Sequence[Panel], stem: Path, *, title: str, y_label: str) -> tuple[list[Path], str]:
     """Write STEM.png and STEM.html; without matplotlib the page alone.
 

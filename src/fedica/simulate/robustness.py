@@ -25,7 +25,7 @@ from fedica.simulate.atoms import AtomFederation, atoms_federation, scramble, wi
 from fedica.simulate.attacks import ATTACKS, NO_ATTACK, find_attack
 from fedica.simulate.federation import federation, share_of
 from fedica.simulate.grid import Job, Row, Value, run_grid
-from fedica.simulate.plots import Panel, draw_both, summarise
+from fedica.simulate.plots import Panel, draw_both, lines_of, summarise
 from fedica.simulate.streams import stream
 
 HONEST = "honest"
@@ -199,7 +199,7 @@ def draw_robustness(rows: Sequence[Row], stem: Path) -> tuple[list[Path], str]:
         Panel(
             title,
             "share of clients that attack",
-            tuple(summarise(group, name, centre="median") for name in _lines(rows)),
+            tuple(summarise(group, name, centre="median") for name in lines_of(rows)),
         )
         for title, group in _groups(rows)
         if len({row["share"] for row in group}) > 1
@@ -211,7 +211,7 @@ def draw_robustness(rows: Sequence[Row], stem: Path) -> tuple[list[Path], str]:
 
 def table_robustness(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Return headings and lines of a table: median errors, and in brackets how many times the honest one they are."""
-    names = _lines(rows)
+    names = lines_of(rows)
     lines = []
     for title, group in _groups(rows):
         columns = {name: summarise(group, name, centre="median") for name in names}
@@ -248,10 +248,6 @@ def _misclustered(result: Aggregate, faced: AtomFederation) -> float:
 
 def _short(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g}"
-
-
-def _lines(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(str(row["method"]) for row in rows))
 
 
 def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
