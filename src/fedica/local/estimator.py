@@ -43,7 +43,7 @@ class LocalICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Starts, of which the best is kept; ``None``: as many as suit the solver.
     tol : float, optional
         Largest angle, in radians, by which a component may still move at the end; ``None``: what suits the solver
-        (1e-8 for "l4" and "deflation", a small share of the sampling error for "auto").
+        (1e-10 for "l4", 1e-7 for "deflation", a small share of the sampling error for "auto").
     max_iter : int
         Iterations of the solver.
     init : {"moments", "random"}, optional

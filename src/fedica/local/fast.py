@@ -22,6 +22,8 @@ MAX_STEPS_NEAR = 15
 """Steps on a subsample: it need only bring R near."""
 PATIENCE = 8
 """A subsample whose columns still turn freely after this many steps is too small for these sources."""
+FULL_STEPS, STALL, LEAST_SHARE = 30, 20, 0.25
+"""From step 30 on, steps are halved whenever 20 of them have brought no progress, down to a quarter."""
 SHARE_OF_SAMPLING_ERROR = 0.03
 """Without a tolerance, what is left of the iteration is at most this times sqrt(r / n).
 
@@ -90,16 +92,20 @@ def newton_steps(data: Whitened, start: Array, *, goal: float, max_iter: int, ra
     that would only confirm it.
     """
     current, before, left, n_iter = start, None, np.inf, 0
-    for n_iter in range(1, max_iter + 1):  # noqa: B007
+    share, smallest, stalled = 1.0, np.inf, 0
+    for n_iter in range(1, max_iter + 1):
         new = _newton_step(data, current)
         step = float(column_steps(new, current).max())
-        current = new
-        if before is not None:
+        if before is not None and share == 1.0:
             rate = step / before
         before = step
         # Far away a step foretells nothing; near the end, what is left is a geometric series.
-        foretells = rate is not None and rate < 0.5 and step < 0.5
+        foretells = rate is not None and rate < 0.5 and step < 0.5 and share == 1.0
         left = step * max(rate, step * step) / (1 - rate) if foretells and rate is not None else step
+        smallest, stalled = (step, 0) if step < 0.9 * smallest else (smallest, stalled + 1)
+        if n_iter >= FULL_STEPS and stalled >= STALL and share > LEAST_SHARE:
+            share, smallest, stalled = share / 2, step, 0
+        current = _part_of_the_way(current, new, share)
         if left <= goal:
             break
     return _Settled(current, n_iter, left, rate)
@@ -124,6 +130,14 @@ def _come_near(data: Whitened, start: Array) -> _Settled:
 def _newton_step(data: Whitened, current: Array) -> Array:
     correlation, slope = data.expect(current, logcosh)
     return polars(correlation - current * slope)
+
+
+def _part_of_the_way(current: Array, new: Array, share: float) -> Array:
+    """Go a share of the way from one rotation to the other: full steps circle on few samples, shorter ones do not."""
+    if share == 1.0:
+        return new
+    signs = np.where(np.sum(new * current, axis=0) < 0, -1.0, 1.0)
+    return polars((1 - share) * current + share * signs * new)
 
 
 def _best(runs: list[_Settled], data: Whitened) -> _Settled:

@@ -43,8 +43,8 @@ class Solver:
 
 SOLVERS = {
     "auto": Solver(fast, n_init=1, tol=None, finds_subgaussian=True),
-    "l4": Solver(l4, n_init=3, tol=1e-8, finds_subgaussian=False),
-    "deflation": Solver(deflation, n_init=3, tol=1e-8, finds_subgaussian=True, inits=tuple(INITS)),
+    "l4": Solver(l4, n_init=3, tol=1e-10, finds_subgaussian=False),
+    "deflation": Solver(deflation, n_init=3, tol=1e-7, finds_subgaussian=True, inits=tuple(INITS)),
     "fastica": Solver(fastica, n_init=1, tol=None, finds_subgaussian=True),
     "picard": Solver(picard, n_init=1, tol=None, finds_subgaussian=True),
 }
