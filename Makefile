@@ -24,8 +24,11 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 # The package is imported from site-packages, never from src; doctests of the installed modules and of README run too.
+# One thread a process: threads of BLAS that wait for one another took nearly half of the time.
+unit: export OMP_NUM_THREADS = 1
 unit: $(VENV)/.dev
 	$(BIN)/pytest tests --pyargs fedica README.md --doctest-modules --doctest-glob='*.md' \
+		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
 		--cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
 
 clean:  ## remove everything that the targets made
