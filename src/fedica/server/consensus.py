@@ -22,7 +22,7 @@ from fedica.server.admit import Admitted
 from fedica.server.affinity import leading_directions
 from fedica.server.clusters import Clusters, kmeans
 from fedica.server.embedding import EMBEDDINGS, Embedding
-from fedica.server.order import group_medians, nearest_halves, weighted_median
+from fedica.server.order import group_medians, nearest_halves, weighted_group_medians
 from fedica.server.relative import Relative, relative_to
 from fedica.server.signs import align_signs
 
@@ -109,7 +109,8 @@ def client_cut(n_components: int) -> float:
 
 def radius_of(scores: Array, voices: Array) -> float:
     """Median distance of all clients, each counted with its share of voice."""
-    return max(weighted_median(scores, voices), SMALLEST_RADIUS)
+    everyone = np.zeros(scores.size, dtype=np.int64)
+    return max(float(weighted_group_medians(scores, voices, everyone, 1, empty=0.0)[0]), SMALLEST_RADIUS)
 
 
 def share_of_voice(atoms: Array, owner: IntArray, reference: Array) -> Array:
@@ -189,7 +190,8 @@ def _agreement(standing: Relative, owner: IntArray, r: int, voices: Array) -> Ar
     )
     weights = of_client[owner]
     counting = np.where(weights > 0, standing.labels, -1)
-    typical = np.maximum(group_medians(standing.distance, counting, r, empty=0.0), SMALLEST_RADIUS)
+    typical = weighted_group_medians(standing.distance, voices[owner], counting, r, empty=0.0)
+    typical = np.maximum(typical, SMALLEST_RADIUS)
     excess = standing.distance / typical[standing.labels]
     weights *= np.where(excess <= ATOM_CUT, np.minimum(1.0, ATOM_FULL / np.maximum(excess, ATOM_FULL)), 0.0)
     weights[standing.labels < 0] = 0.0

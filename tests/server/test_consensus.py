@@ -1,0 +1,270 @@
+"""Consensus answers as if the bad clients were not there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedica import Contribution, aggregate
+from fedica.arrays import polar, unit
+from fedica.matching import match
+from fedica.server.order import group_medians, nearest_halves, weighted_group_medians
+from fedica.server.relative import FAR, relative_to
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def conditioned(rng, d, r, condition):
+    left, right = polar(rng.standard_normal((d, r))), polar(rng.standard_normal((r, r)))
+    return unit(left @ np.diag(np.geomspace(1, 1 / condition, r)) @ right.T)
+
+
+def honest_blocks(rng, A, n, noise=0.03):
+    r = A.shape[1]
+    return [unit(A @ (np.eye(r) + noise * rng.standard_normal((r, r)))) for _ in range(n)]
+
+
+def send(blocks, rng):
+    """Every client in its own order, with its own signs."""
+    return [
+        Contribution(f"client-{k:02d}", (b * rng.choice([-1.0, 1.0], b.shape[1]))[:, rng.permutation(b.shape[1])], 1000)
+        for k, b in enumerate(blocks)
+    ]
+
+
+def error(found, truth):
+    matched = match(found, truth)
+    return np.linalg.norm(found * matched.signs - truth[:, matched.labels]) / np.sqrt(truth.shape[1])
+
+
+BAD = {
+    "random bases": lambda rng, A, own: polar(rng.standard_normal(A.shape)),
+    "one wrong basis": lambda rng, A, own: polar(np.random.default_rng(99).standard_normal(A.shape)),
+    "copies of a false atom": lambda rng, A, own: np.repeat(unit(np.ones((A.shape[0], 1))), A.shape[1], axis=1),
+    "copies of a true atom": lambda rng, A, own: np.repeat(A[:, :1], A.shape[1], axis=1),
+    "bridges": lambda rng, A, own: unit(A + np.roll(A, 1, axis=1)),
+    "two bridged atoms": lambda rng, A, own: unit(np.hstack([A[:, :1] + A[:, 1:2], A[:, :1] - A[:, 1:2], own[:, 2:]])),
+    "a phantom": lambda rng, A, own: np.hstack([unit(np.ones((A.shape[0], 1))), own[:, 1:]]),
+    "swapped channels": lambda rng, A, own: own[np.random.default_rng(5).permutation(A.shape[0])],
+}
+
+
+@pytest.mark.parametrize("condition", [1.0, 30.0])
+@pytest.mark.parametrize("attack", BAD)
+def test_four_bad_clients_in_ten_change_nothing(attack, condition):
+    """The error is that of the mean of the honest clients, where Algorithm 1 is far off or not."""
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        A = conditioned(rng, 8, 8, condition)
+        blocks = honest_blocks(rng, A, 30)
+        honest = error(unit(np.mean(blocks[12:], axis=0)), A)
+        spoilt = [BAD[attack](rng, A, blocks[k]) for k in range(12)] + blocks[12:]
+        ratios.append(error(aggregate(send(spoilt, rng), 8).mixing, A) / honest)
+    assert np.median(ratios) < 1.15
+
+
+def test_flooding_breaks_algorithm_1_and_not_the_consensus():
+    """One client in ten sends copies of one direction."""
+    rng = np.random.default_rng(0)
+    A = polar(rng.standard_normal((10, 10)))
+    blocks = honest_blocks(rng, A, 30)
+    flood = np.repeat(unit(rng.standard_normal((10, 1))), 10, axis=1)
+    contributions = send([flood] * 3 + blocks[3:], rng)
+    assert error(aggregate(contributions, 10, method="srf-ica").mixing, A) > 0.1
+    assert error(aggregate(contributions, 10).mixing, A) < 0.02
+
+
+def test_without_bad_clients_it_is_as_good_as_the_mean():
+    """No attack: within two per cent of SF-ICA, on average over federations."""
+    ratios = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A = conditioned(rng, 10, 10, 2.0)
+        contributions = send(honest_blocks(rng, A, 30), rng)
+        sf = error(aggregate(contributions, 10, method="sf-ica").mixing, A)
+        ratios.append(error(aggregate(contributions, 10).mixing, A) / sf)
+    assert np.mean(ratios) < 1.02
+
+
+def test_rare_components_are_found():
+    """Each client sees four of ten components, one of them three clients in thirty: still found."""
+    rng = np.random.default_rng(1)
+    A = polar(rng.standard_normal((10, 10)))
+    seen = [rng.choice(9, 4, replace=False) for _ in range(30)]
+    for k in range(3):
+        seen[k][0] = 9
+    blocks = [b[:, s] for b, s in zip(honest_blocks(rng, A, 30), seen, strict=True)]
+    result = aggregate(send(blocks, rng), 10)
+    assert error(result.mixing, A) < 0.06
+    assert result.support.min() == 3
+
+
+def test_orthogonal_mixing_gives_an_orthonormal_matrix():
+    """Where the clients declare it, the result keeps it, and is no worse for it."""
+    rng = np.random.default_rng(2)
+    A = polar(rng.standard_normal((6, 6)))
+    blocks = honest_blocks(rng, A, 12, noise=0.1)
+    declared = [Contribution(f"c{k}", b, 10, mixing="orthogonal") for k, b in enumerate(blocks)]
+    mixing = aggregate(declared, 6).mixing
+    assert np.allclose(mixing.T @ mixing, np.eye(6), atol=1e-12)
+    assert error(mixing, A) <= 1.05 * error(aggregate(send(blocks, rng), 6).mixing, A)
+
+
+def test_clients_that_send_the_same_atoms_are_one_voice():
+    """Fourteen copies of one honest client do not pull the result onto it."""
+    rng = np.random.default_rng(3)
+    A = polar(rng.standard_normal((10, 10)))
+    blocks = honest_blocks(rng, A, 30)
+    contributions = send([blocks[14]] * 14 + blocks[14:], rng)
+    honest = error(unit(np.mean(blocks[14:], axis=0)), A)
+    result = aggregate(contributions, 10)
+    assert error(result.mixing, A) < 1.2 * honest
+    assert error(aggregate(contributions, 10, method="srf-ica").mixing, A) > 2 * honest
+    assert "15 clients sent these very atoms" in result.trust["client-00"].reason
+
+
+def test_exact_agreement_of_a_majority_wins():
+    """Clients without noise agree bit by bit: that is agreement, not collusion."""
+    rng = np.random.default_rng(4)
+    A = polar(rng.standard_normal((5, 5)))
+    blocks = [A] * 8 + [polar(rng.standard_normal((5, 5))) for _ in range(5)]
+    result = aggregate(send(blocks, rng), 5)
+    assert error(result.mixing, A) < 1e-12
+    assert len(result.trust.named("outlying")) == 5
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds)
+def test_signs_order_and_a_change_of_basis_do_not_matter(seed):
+    """Flipping, permuting, and any invertible linear map of the features leave the grouping as it was."""
+    rng = np.random.default_rng(seed)
+    A = polar(rng.standard_normal((4, 4)))
+    blocks = honest_blocks(rng, A, 9)
+    reference = aggregate(send(blocks, rng), 4)
+    again = aggregate(send(blocks, rng), 4)
+    assert np.allclose(again.mixing, reference.mixing, atol=1e-7)
+    turn = conditioned(rng, 4, 4, 5.0)
+    mapped = aggregate(send([unit(turn @ b) for b in blocks], rng), 4)
+    assert np.array_equal(np.sort(mapped.support), np.sort(reference.support))
+    assert error(mapped.mixing, unit(turn @ A)) < 0.05
+
+
+class TestHowManyComponents:
+    """n_components=None."""
+
+    @pytest.mark.parametrize(("r", "d"), [(2, 2), (5, 10), (10, 10)])
+    def test_counted_from_the_clients_that_agree(self, r, d):
+        """Three bad clients in ten, well or badly conditioned."""
+        for condition in (1.0, 10.0):
+            rng = np.random.default_rng(r)
+            A = conditioned(rng, d, r, condition)
+            blocks = [polar(rng.standard_normal((d, r))) for _ in range(9)] + honest_blocks(rng, A, 21)
+            result = aggregate(send(blocks, rng))
+            assert result.n_components == r
+            assert result.options["n_components_from"] == "clients"
+
+    def test_counted_from_the_spectrum_when_clients_see_different_ones(self):
+        """Every client sees six of ten: the gap in the spectrum tells."""
+        rng = np.random.default_rng(7)
+        A = polar(rng.standard_normal((10, 10)))
+        blocks = [b[:, rng.choice(10, 6, replace=False)] for b in honest_blocks(rng, A, 30)]
+        result = aggregate(send(blocks, rng))
+        assert result.n_components == 10
+        assert result.options["n_components_from"] == "spectrum"
+        assert result.spectrum[9] > 2 * result.spectrum[10]
+
+    def test_one_client_alone_keeps_what_it_has(self):
+        """K = 1: nobody to disagree."""
+        A = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+        assert aggregate([Contribution("a", A[:, :3], 10)]).n_components == 3
+
+    def test_what_one_client_alone_sees_is_not_invented(self):
+        """Eleven clients share three components; the twelfth has two of its own."""
+        rng = np.random.default_rng(8)
+        A = polar(rng.standard_normal((8, 8)))
+        blocks = [b[:, :3] for b in honest_blocks(rng, A, 11)] + [honest_blocks(rng, A, 1)[0][:, 3:5]]
+        assert aggregate(send(blocks, rng)).n_components == 3
+
+
+class TestRelative:
+    """Distances in the coordinates of the reference."""
+
+    @settings(max_examples=25, deadline=None)
+    @given(seed=seeds)
+    def test_unchanged_by_any_invertible_map(self, seed):
+        """Mapping atoms and reference together changes no label and no distance where d = r."""
+        rng = np.random.default_rng(seed)
+        B, T = conditioned(rng, 5, 5, 3.0), conditioned(rng, 5, 5, 4.0)
+        atoms = np.hstack(honest_blocks(rng, B, 4, noise=0.1))
+        owner = np.repeat(np.arange(4), 5)
+        one = relative_to(atoms, owner, B)
+        scaled = T @ B
+        other = relative_to(T @ atoms, owner, scaled)
+        assert np.array_equal(one.labels, other.labels)
+        assert np.allclose(one.distance, other.distance, rtol=1e-6, atol=1e-9)
+
+    def test_a_client_gives_each_component_at_most_one_atom(self):
+        """Copies of one atom are spread over components, and all but one are far."""
+        B = np.eye(3)
+        atoms = np.repeat(B[:, :1], 3, axis=1)
+        found = relative_to(atoms, np.zeros(3, dtype=int), B)
+        assert sorted(found.labels) == [0, 1, 2]
+        assert sorted(found.distance) == [0.0, FAR, FAR]
+
+    def test_distance_is_the_tangent_of_the_angle_for_an_orthonormal_reference(self):
+        """Degenerate oracle: thirty degrees off, also out of the span of the reference."""
+        B = np.eye(3)[:, :2]
+        out = np.array([[np.cos(np.pi / 6)], [0.0], [np.sin(np.pi / 6)]])
+        inside = np.array([[np.cos(np.pi / 6)], [-np.sin(np.pi / 6)], [0.0]])
+        for atom in (out, inside, -inside):
+            found = relative_to(atom, np.zeros(1, dtype=int), B)
+            assert found.labels[0] == 0
+            assert found.distance[0] == pytest.approx(np.tan(np.pi / 6))
+
+
+class TestOrder:
+    """Medians and halves within groups."""
+
+    @settings(max_examples=50, deadline=None)
+    @given(seed=seeds, n=st.integers(1, 40), n_groups=st.integers(1, 5))
+    def test_group_medians_are_the_medians_of_the_groups(self, seed, n, n_groups):
+        """Against numpy, group by group; negative groups count nowhere."""
+        rng = np.random.default_rng(seed)
+        values, groups = rng.standard_normal(n), rng.integers(-1, n_groups, n)
+        found = group_medians(values, groups, n_groups, empty=-7.0)
+        for a in range(n_groups):
+            own = values[groups == a]
+            assert found[a] == (np.median(own) if own.size else -7.0)
+
+    @settings(max_examples=50, deadline=None)
+    @given(seed=seeds, n=st.integers(1, 40))
+    def test_nearest_halves_hold_more_than_half_and_nothing_nearer_is_left_out(self, seed, n):
+        """Always n // 2 + 1 of n, all of them no farther than the others."""
+        rng = np.random.default_rng(seed)
+        values, groups = rng.standard_normal(n), rng.integers(-1, 3, n)
+        near = nearest_halves(values, groups, 3)
+        assert not near[groups < 0].any()
+        for a in range(3):
+            own = groups == a
+            if own.any():
+                assert near[own].sum() == own.sum() // 2 + 1
+                assert values[own & near].max() <= values[own & ~near].min(initial=np.inf)
+
+    @settings(max_examples=50, deadline=None)
+    @given(seed=seeds, n=st.integers(1, 30))
+    def test_weighted_medians_halve_the_weight_of_every_group(self, seed, n):
+        """At least half of the weight is not above it, and less than half is below."""
+        rng = np.random.default_rng(seed)
+        values, weights, groups = rng.standard_normal(n), rng.uniform(0.1, 1, n), rng.integers(-1, 3, n)
+        found = weighted_group_medians(values, weights, groups, 3, empty=-7.0)
+        for a in range(3):
+            v, w = values[groups == a], weights[groups == a]
+            if v.size == 0:
+                assert found[a] == -7.0
+                continue
+            assert found[a] in v
+            assert w[v <= found[a]].sum() >= w.sum() / 2 * (1 - 1e-9)
+            assert w[v < found[a]].sum() <= w.sum() / 2 * (1 + 1e-9)

@@ -1,0 +1,121 @@
+"""Who is trusted, who is weak, who is outlying, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedica import Contribution, aggregate
+from fedica.arrays import polar, unit
+
+
+def federation(seed=0, K=30, r=10, noise=0.03):
+    rng = np.random.default_rng(seed)
+    A = polar(rng.standard_normal((r, r)))
+    return A, [unit(A @ (np.eye(r) + noise * rng.standard_normal((r, r)))) for _ in range(K)], rng
+
+
+def named(blocks, samples=None):
+    samples = samples or [5000] * len(blocks)
+    return [Contribution(f"client-{k:02d}", b, n) for k, (b, n) in enumerate(zip(blocks, samples, strict=True))]
+
+
+def test_honest_clients_are_trusted():
+    """No false alarm among thirty honest clients."""
+    _, blocks, _ = federation()
+    trust = aggregate(named(blocks), 10).trust
+    assert set(trust.verdict) == {"trusted"}
+    assert trust.summary(5) == []
+    assert "agrees with the components (median angle" in trust["client-03"].reason
+
+
+@pytest.mark.parametrize("method", ["consensus", "srf-ica"])
+def test_random_atoms_are_outlying(method):
+    """Whatever the method, a client with random atoms is named."""
+    _, blocks, rng = federation()
+    blocks[4] = polar(rng.standard_normal((10, 10)))
+    trust = aggregate(named(blocks), 10, method=method).trust
+    assert trust.named("outlying") == ("client-04",)
+    assert "none of its 10 atoms matches a component" in trust["client-04"].reason
+    assert trust["client-04"].n_unmatched == 10
+    assert trust.summary(1)[0].startswith("outlying: 'client-04'")
+
+
+def test_outliers_that_agree_are_said_to_agree():
+    """A wrong preprocessing shared by three clients is visible as such."""
+    _, blocks, rng = federation()
+    swap = rng.permutation(10)
+    for k in range(3):
+        blocks[k] = blocks[k][swap]
+    trust = aggregate(named(blocks), 10).trust
+    assert trust.named("outlying") == ("client-00", "client-01", "client-02")
+    assert "agrees with 2 other outlying clients on another basis" in trust["client-00"].reason
+
+
+def test_one_wrong_atom_is_noticed():
+    """A single phantom among ten atoms."""
+    _, blocks, rng = federation()
+    blocks[7][:, 3] = unit(rng.standard_normal((10, 1)))[:, 0]
+    trust = aggregate(named(blocks), 10).trust
+    assert trust.named("outlying") == ("client-07",)
+    assert "1 of its 10 atoms match no component" in trust["client-07"].reason
+
+
+def test_few_declared_samples_explain_noise():
+    """A client with few samples that says so is weak; one that claims many is outlying."""
+    A, blocks, rng = federation()
+    noisy = unit(A @ (np.eye(10) + 0.12 * rng.standard_normal((10, 10))))
+    samples = [5000] * 30
+    samples[2] = 300
+    blocks[2] = noisy
+    trust = aggregate(named(blocks, samples), 10).trust
+    assert trust["client-02"].verdict == "weak"
+    assert "as its 300 samples explain" in trust["client-02"].reason
+    samples[2] = 5000
+    assert aggregate(named(blocks, samples), 10).trust["client-02"].verdict == "outlying"
+
+
+def test_a_missing_component_is_named():
+    """A client that lacks one component is trusted with the rest."""
+    A, blocks, _ = federation()
+    blocks[5] = blocks[5][:, :9]
+    result = aggregate(named(blocks), 10)
+    row = result.trust["client-05"]
+    lacking = int(np.argmax(np.abs(A[:, 9] @ result.mixing)))
+    assert row.verdict == "trusted"
+    assert row.missing == (lacking,)
+    assert f"lacks component {lacking}" in row.reason
+    assert result.trust.angles[5, lacking] == 90.0
+    assert result.support[lacking] == 29
+
+
+@pytest.mark.parametrize(("method", "off"), [("sf-ica", 1e-4), ("consensus", 0.5), ("srf-ica", 0.5)])
+def test_influence_is_what_leaving_the_client_out_does(method, off):
+    """Against refitting without each client: exact for means, one reweighting off for the others."""
+    _, blocks, _ = federation(K=20, r=6, noise=0.08)
+    contributions = named(blocks)
+    result = aggregate(contributions, 6, method=method)
+    for k in range(20):
+        without = aggregate(contributions[:k] + contributions[k + 1 :], 6, method=method)
+        cosine = np.abs(result.mixing.T @ without.mixing).max(axis=1)
+        turned = np.degrees(np.arccos(np.minimum(cosine, 1))).max()
+        assert result.trust[f"client-{k:02d}"].influence == pytest.approx(turned, rel=off, abs=0.1 if off > 0.1 else 0)
+
+
+def test_outlying_clients_have_no_influence_on_the_consensus():
+    """They count nothing: leaving them out moves nothing."""
+    _, blocks, rng = federation()
+    blocks[0] = polar(rng.standard_normal((10, 10)))
+    trust = aggregate(named(blocks), 10).trust
+    assert trust["client-00"].influence == 0
+    assert trust["client-01"].influence > 0
+
+
+def test_trust_is_found_by_name_and_iterates_by_row():
+    """Columns for the many, rows for the one."""
+    _, blocks, _ = federation(K=4)
+    trust = aggregate(named(blocks), 10).trust
+    assert len(trust) == 4
+    assert [row.client for row in trust] == list(trust.clients)
+    with pytest.raises(KeyError):
+        trust["nobody"]
