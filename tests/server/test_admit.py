@@ -21,7 +21,8 @@ def test_neither_arrival_nor_names_leave_a_trace():
     one = admit([Contribution(name, atoms, 10) for name, atoms in zip("abcd", blocks, strict=True)])
     other = admit([Contribution(name, atoms, 10) for name, atoms in zip("dcba", blocks, strict=True)][::-1])
     assert np.array_equal(one.atoms, other.atoms)
-    assert list(one.client_of_atom) == [0, 1, 1, 2, 2, 3, 3, 3]
+    assert np.all(np.diff(one.client_of_atom) >= 0)
+    assert sorted(np.bincount(one.client_of_atom)) == [1, 2, 2, 3]
     assert [dict(zip("abcd", "dcba", strict=True))[name] for name in one.clients] == list(other.clients)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
 from fedica.matching import match
-from fedica.server.order import group_medians, nearest_halves, weighted_group_medians
+from fedica.server.order import group_medians, nearest_halves, weighted_median
 from fedica.server.relative import FAR, relative_to
 
 seeds = st.integers(0, 2**32 - 1)
@@ -231,13 +231,16 @@ class TestOrder:
     @settings(max_examples=50, deadline=None)
     @given(seed=seeds, n=st.integers(1, 40), n_groups=st.integers(1, 5))
     def test_group_medians_are_the_medians_of_the_groups(self, seed, n, n_groups):
-        """Against numpy, group by group; negative groups count nowhere."""
+        """Against numpy, group by group, for few groups, many, and equal ones; negative groups count nowhere."""
         rng = np.random.default_rng(seed)
         values, groups = rng.standard_normal(n), rng.integers(-1, n_groups, n)
-        found = group_medians(values, groups, n_groups, empty=-7.0)
-        for a in range(n_groups):
-            own = values[groups == a]
-            assert found[a] == (np.median(own) if own.size else -7.0)
+        for extra in (0, 300):  # groups without members make them many
+            found = group_medians(values, groups, n_groups + extra, empty=-7.0)
+            for a in range(n_groups):
+                own = values[groups == a]
+                assert found[a] == (np.median(own) if own.size else -7.0)
+        equal = group_medians(rng.standard_normal(900), np.repeat(np.arange(300), 3), 300, empty=-7.0)
+        assert equal.shape == (300,)
 
     @settings(max_examples=50, deadline=None)
     @given(seed=seeds, n=st.integers(1, 40))
@@ -255,16 +258,12 @@ class TestOrder:
 
     @settings(max_examples=50, deadline=None)
     @given(seed=seeds, n=st.integers(1, 30))
-    def test_weighted_medians_halve_the_weight_of_every_group(self, seed, n):
-        """At least half of the weight is not above it, and less than half is below."""
+    def test_a_weighted_median_halves_the_weight(self, seed, n):
+        """At least half of the weight is not above it, and no more than half is below."""
         rng = np.random.default_rng(seed)
-        values, weights, groups = rng.standard_normal(n), rng.uniform(0.1, 1, n), rng.integers(-1, 3, n)
-        found = weighted_group_medians(values, weights, groups, 3, empty=-7.0)
-        for a in range(3):
-            v, w = values[groups == a], weights[groups == a]
-            if v.size == 0:
-                assert found[a] == -7.0
-                continue
-            assert found[a] in v
-            assert w[v <= found[a]].sum() >= w.sum() / 2 * (1 - 1e-9)
-            assert w[v < found[a]].sum() <= w.sum() / 2 * (1 + 1e-9)
+        v, w = rng.standard_normal(n), rng.uniform(0.1, 1, n)
+        found = weighted_median(v, w, empty=-7.0)
+        assert found in v
+        assert w[v <= found].sum() >= w.sum() / 2 * (1 - 1e-9)
+        assert w[v < found].sum() <= w.sum() / 2 * (1 + 1e-9)
+        assert weighted_median(v[:0], w[:0], empty=-7.0) == -7.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Ad
             f"no contribution is left: {len(bad)} came and {len(bad)} were refused, the first because {bad[0].reason}",
             bad[0].client,
         )
-    fitting.sort(key=lambda c: (c.n_atoms, c.atoms.tobytes(), c.client))
+    fitting.sort(key=lambda c: (blake2b(np.ascontiguousarray(c.atoms).data, digest_size=16).digest(), c.client))
     counts = [c.n_atoms for c in fitting]
     return Admitted(
         atoms=np.concatenate([c.atoms for c in fitting], axis=1),

@@ -233,8 +233,9 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: di
     cosine = np.abs(np.einsum("dR,dR->R", admitted.atoms, mixing[:, labels]))
     angle = np.degrees(np.arccos(np.minimum(cosine, 1.0)))
     spread = group_medians(angle, labels, r, empty=90.0)
-    one_each = np.unique(np.stack([admitted.client_of_atom, labels]), axis=1)  # a client counts once for a component
-    support = np.bincount(one_each[1][one_each[1] >= 0], minlength=r)
+    supports = np.zeros((len(admitted.clients), r + 1), dtype=bool)  # a client counts once; label -1 is the last column
+    supports[admitted.client_of_atom, labels] = True
+    support = supports[:, :r].sum(axis=0)
 
     order = np.lexsort((spread, -support))
     rank = np.append(np.argsort(order), -1)  # the last entry keeps the label -1

@@ -12,6 +12,9 @@ from sklearn.cluster import KMeans
 from fedica.arrays import Array, IntArray
 from fedica.errors import GroupingError
 
+SAMPLE = 30_000
+"""Points among which the starts compete; with more than these, a random sample."""
+
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
@@ -35,21 +38,27 @@ class Clusters:
 def kmeans(points: Array, n_clusters: int, *, n_init: int, rng: np.random.Generator) -> Clusters:
     """Minimise sum_i ||q_i - theta_sigma(i)||^2 over centres theta and labels sigma, Eq. (11).
 
-    points : (R, r), one a row. The best of n_init random starts and of one deterministic start is returned.
+    points : (R, r), one a row. The best of n_init random starts and of one deterministic start is returned. Of very
+    many points a random sample is grouped so, and its centres are the one start for all of them.
 
     Raises
     ------
     GroupingError
         If the points are fewer than n_clusters distinct ones, so that a group would be empty.
     """
+    sample = points
+    if points.shape[0] > SAMPLE:
+        sample = points[np.sort(rng.choice(points.shape[0], SAMPLE, replace=False))]
     starts = [
         KMeans(n_clusters, init="k-means++", n_init=n_init, random_state=int(rng.integers(2**31 - 1))),
-        KMeans(n_clusters, init=spread_out_points(points, n_clusters), n_init=1),
+        KMeans(n_clusters, init=spread_out_points(sample, n_clusters), n_init=1),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # too few distinct points: said below, as an error
-        runs = [start.fit(points) for start in starts]
-    best = min(runs, key=lambda run: float(run.inertia_))  # the first on a tie
+        runs = [start.fit(sample) for start in starts]
+        best = min(runs, key=lambda run: float(run.inertia_))  # the first on a tie
+        if sample is not points:
+            best = KMeans(n_clusters, init=best.cluster_centers_, n_init=1).fit(points)
     labels = np.asarray(best.labels_, dtype=np.int64)
     check_no_empty(labels, n_clusters)
     return Clusters(labels, float(best.inertia_), kmeans_lower_bound(points, n_clusters))

@@ -22,7 +22,7 @@ from fedica.server.admit import Admitted
 from fedica.server.affinity import leading_directions
 from fedica.server.clusters import Clusters, kmeans
 from fedica.server.embedding import EMBEDDINGS, Embedding
-from fedica.server.order import group_medians, nearest_halves, weighted_group_medians
+from fedica.server.order import group_medians, nearest_halves, weighted_median
 from fedica.server.relative import Relative, relative_to
 from fedica.server.signs import align_signs
 
@@ -32,6 +32,8 @@ ATOM_FULL, ATOM_CUT = 1.2, 2.5
 """An atom within so many times the median distance of its component counts fully; beyond the second, not at all."""
 CANDIDATES = 20
 """Clients tried as a start: with 45% of them bad, one try in nine million draws only bad ones."""
+PANEL = 2000
+"""Clients among whom the start is found; with more than these, a random panel."""
 SMALLEST_RADIUS = 1e-7
 """Clients that agree to rounding agree."""
 MOST_STEPS = 30
@@ -70,9 +72,10 @@ def find_consensus(
     )  # rows scaled: rare components count as much
     signs = align_signs(grouping_atoms, clusters.labels, r)
     starts = [unit(group_means(atoms * signs, clusters.labels, np.ones(owner.size), r))]
-    starts += _closest_client(atoms, owner, r, rng)
-    ends = [_concentrate(atoms, owner, start) for start in starts]
-    reference = min(ends, key=lambda end: _tightness(atoms, owner, end))  # the first on a tie
+    asked, asked_owner = _panel(atoms, owner, rng)
+    starts += _closest_client(asked, asked_owner, r, rng)
+    ends = [_concentrate(asked, asked_owner, start) for start in starts]
+    reference = min(ends, key=lambda end: _tightness(asked, asked_owner, end))  # the first on a tie
 
     voices = share_of_voice(atoms, owner, reference)
     for _ in range(MOST_STEPS):
@@ -109,8 +112,7 @@ def client_cut(n_components: int) -> float:
 
 def radius_of(scores: Array, voices: Array) -> float:
     """Median distance of all clients, each counted with its share of voice."""
-    everyone = np.zeros(scores.size, dtype=np.int64)
-    return max(float(weighted_group_medians(scores, voices, everyone, 1, empty=0.0)[0]), SMALLEST_RADIUS)
+    return max(weighted_median(scores, voices, empty=0.0), SMALLEST_RADIUS)
 
 
 def share_of_voice(atoms: Array, owner: IntArray, reference: Array) -> Array:
@@ -129,6 +131,20 @@ def share_of_voice(atoms: Array, owner: IntArray, reference: Array) -> Array:
     prints = np.stack([np.bincount(owner, weights=p) for p in projections], axis=1)
     _, inverse, counts = np.unique(np.round(prints / 1e-9), axis=0, return_inverse=True, return_counts=True)
     return np.asarray(1 / counts[inverse.ravel()])
+
+
+def _panel(atoms: Array, owner: IntArray, rng: np.random.Generator) -> tuple[Array, IntArray]:
+    """Return the atoms of all clients, or of a random panel of them where there are very many.
+
+    Which half agrees best is settled among the panel; everybody is heard in the last step.
+    """
+    n_clients = int(owner[-1]) + 1
+    if n_clients <= PANEL:
+        return atoms, owner
+    chosen = np.zeros(n_clients, dtype=bool)
+    chosen[rng.choice(n_clients, PANEL, replace=False)] = True
+    inside = chosen[owner]
+    return np.ascontiguousarray(atoms[:, inside]), (np.cumsum(chosen) - 1)[owner[inside]]
 
 
 def _closest_client(atoms: Array, owner: IntArray, r: int, rng: np.random.Generator) -> list[Array]:
@@ -190,8 +206,9 @@ def _agreement(standing: Relative, owner: IntArray, r: int, voices: Array) -> Ar
     )
     weights = of_client[owner]
     counting = np.where(weights > 0, standing.labels, -1)
-    typical = weighted_group_medians(standing.distance, voices[owner], counting, r, empty=0.0)
-    typical = np.maximum(typical, SMALLEST_RADIUS)
+    own = (counting == a for a in range(r))
+    medians = [weighted_median(standing.distance[o], voices[owner[o]], empty=0.0) for o in own]
+    typical = np.maximum(medians, SMALLEST_RADIUS)
     excess = standing.distance / typical[standing.labels]
     weights *= np.where(excess <= ATOM_CUT, np.minimum(1.0, ATOM_FULL / np.maximum(excess, ATOM_FULL)), 0.0)
     weights[standing.labels < 0] = 0.0

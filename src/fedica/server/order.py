@@ -6,9 +6,18 @@ import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray
 
+FEW_GROUPS = 256
+"""Up to so many groups (components) each is cut out and partitioned; more (clients) are sorted all together."""
+
 
 def group_medians(values: Array, groups: IntArray, n_groups: int, *, empty: float) -> Array:
     """Median of the values of each group; ``empty`` for a group without any. groups : (R,), negative: of no group."""
+    if n_groups <= FEW_GROUPS:
+        own = (values[groups == a] for a in range(n_groups))
+        return np.array([np.median(v) if v.size else empty for v in own])
+    size, rest = divmod(values.size, n_groups)
+    if rest == 0 and size and np.array_equal(groups, np.repeat(np.arange(n_groups), size)):
+        return np.asarray(np.median(values.reshape(n_groups, size), axis=1))  # side by side, and equally many
     ordered, counts, first = _by_group(values, groups, n_groups)
     filled = counts > 0
     low, high = first + np.maximum(counts - 1, 0) // 2, first + counts // 2
@@ -18,16 +27,13 @@ def group_medians(values: Array, groups: IntArray, n_groups: int, *, empty: floa
     return medians
 
 
-def weighted_group_medians(values: Array, weights: Array, groups: IntArray, n_groups: int, *, empty: float) -> Array:
-    """Of each group the smallest value that at least half of its weight does not exceed. weights : (R,), positive."""
-    ordered, counts, first = _by_group(values, groups, n_groups)
-    filled = counts > 0
-    reached = np.append(0.0, np.cumsum(weights[ordered]))
-    before, total = reached[first], reached[first + counts] - reached[first]
-    place = np.searchsorted(reached[1:], (before + total / 2)[filled] * (1 - 1e-12))
-    medians = np.full(n_groups, empty)
-    medians[filled] = values[ordered][np.clip(place, first[filled], (first + counts - 1)[filled])]
-    return medians
+def weighted_median(values: Array, weights: Array, *, empty: float) -> float:
+    """Smallest value that at least half of the weight does not exceed; ``empty`` if there is none."""
+    if values.size == 0:
+        return empty
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(reached, reached[-1] / 2 * (1 - 1e-12))]])
 
 
 def nearest_halves(values: Array, groups: IntArray, n_groups: int) -> BoolArray:

@@ -66,17 +66,18 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array) -> T
     outlying = doubtful & ~explained
     weak = (noisy | doubtful) & ~outlying
 
-    reasons = np.full(n_clients, "", dtype=object)
+    reasons = [f"agrees with the components (median angle {a:.1f} degrees)" for a in angle.tolist()]
     agreeing = _agreeing_outliers(admitted.atoms, owner, np.flatnonzero(outlying), scores)
     copies, n_atoms = np.round(1 / voices).astype(np.int64), np.bincount(owner)
-    for k in range(n_clients):
+    for k in np.flatnonzero(outlying | weak | ~has.all(axis=1) | (copies > 1)):  # there is more to say
         reasons[k] = _reason(
             outlying=bool(outlying[k]),
             weak=bool(weak[k]),
+            agrees=reasons[k],
             angle=float(angle[k]),
             n_atoms=int(n_atoms[k]),
             n_unmatched=int(n_unmatched[k]),
-            n_agreeing=agreeing.get(k, 0),
+            n_agreeing=agreeing.get(int(k), 0),
             n_samples=int(admitted.n_samples[k]),
             missing=np.flatnonzero(~has[k]),
             copies=int(copies[k]),
@@ -85,7 +86,7 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array) -> T
     return Trust(
         clients=admitted.clients,
         verdict=tuple(verdict.tolist()),
-        reason=tuple(reasons.tolist()),
+        reason=tuple(reasons),
         angle=angle,
         angles=angles,
         has=has,
@@ -158,6 +159,7 @@ def _reason(
     *,
     outlying: bool,
     weak: bool,
+    agrees: str,
     angle: float,
     n_atoms: int,
     n_unmatched: int,
@@ -181,7 +183,7 @@ def _reason(
     elif weak:
         text = f"noisier than most (median angle {angle:.1f} degrees)"
     else:
-        text = f"agrees with the components (median angle {angle:.1f} degrees)"
+        text = agrees
     if not outlying and missing.size:
         named = ", ".join(map(str, missing[:5].tolist())) + (", ..." if missing.size > 5 else "")
         text += f"; lacks component{'s' if missing.size > 1 else ''} {named}"
