@@ -15,6 +15,8 @@ NEAR = float(np.tan(np.radians(15.0)))
 """An atom within 15 degrees of its component is never said to match nothing."""
 OUTLYING_CUT = 2.2
 """A client farther than so many radii is outlying, unless its samples explain it."""
+FEWER = 1.5
+"""A client has few samples when they let expect so many times the radius: less than half of what the others have."""
 SAMPLES_SLACK = 3.0
 """How many times the error that falls as 1/sqrt(n_samples) is still explained by few samples."""
 SAMPLES_NEEDED = 20.0
@@ -60,8 +62,8 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array) -> T
     expected = radius * _expected_excess(admitted.n_samples, scores, radius)
     far = scores > np.maximum(OUTLYING_CUT, client_cut(r)) * radius
     noisy = scores > client_cut(r) * radius
-    explained = (scores <= SAMPLES_SLACK * expected) & (expected > radius)
-    explained |= (admitted.n_samples > 0) & (admitted.n_samples < SAMPLES_NEEDED * r**2) & (expected > radius)
+    few = expected > FEWER * radius
+    explained = few & ((scores <= SAMPLES_SLACK * expected) | (admitted.n_samples < SAMPLES_NEEDED * r**2))
     doubtful = far | (n_unmatched > 0)
     outlying = doubtful & ~explained
     weak = (noisy | doubtful) & ~outlying
@@ -184,9 +186,16 @@ def _reason(
         text = f"noisier than most (median angle {angle:.1f} degrees)"
     else:
         text = agrees
-    if not outlying and missing.size:
-        named = ", ".join(map(str, missing[:5].tolist())) + (", ..." if missing.size > 5 else "")
-        text += f"; lacks component{'s' if missing.size > 1 else ''} {named}"
+    if not outlying:
+        text += lacks(missing)
     if copies > 1:
         text += f"; {copies} clients sent these very atoms, and count as one"
     return text
+
+
+def lacks(missing: IntArray) -> str:
+    """Say which components a client lacks: the part of a reason that depends on how components are numbered."""
+    if not missing.size:
+        return ""
+    named = ", ".join(map(str, missing[:5].tolist())) + (", ..." if missing.size > 5 else "")
+    return f"; lacks component{'s' if missing.size > 1 else ''} {named}"
