@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +71,15 @@ def test_the_files_are_the_contributions_that_were_aggregated(real):
     received = [read_contribution(path) for path in paths]
     assert aggregate(received, 6).method == real.default
     assert all(contribution.atoms.shape == (6, 6) for contribution in received)
+
+
+def test_readme_shows_this_result(real):
+    """The transcript on the front page has a line for every client and method, with the errors of today."""
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+    for name, error in [*((c.client, c.error) for c in real.clients), *((m.method, m.error) for m in real.methods)]:
+        line = re.search(rf"^ {name} .*?(\d\.\d{{4}})", readme, flags=re.MULTILINE)
+        assert line is not None, name
+        assert float(line[1]) == pytest.approx(error, rel=0.1), name
 
 
 def test_the_picture_is_legible_and_small(real):
