@@ -12,7 +12,7 @@ from fedica.local.rotation import column_steps
 from fedica.local.whitened import Whitened, cube
 
 FULL_STEPS = 30
-"""Directions that circle after this many full steps go on by shorter ones."""
+"""Directions that have not settled after this many full steps go on by shorter ones."""
 
 Gradient = Callable[[Array], Array]
 """From directions (r, k) to E[z (w'z)^3] of each, (r, k)."""
@@ -69,7 +69,6 @@ def follow(gradient: Gradient, starts: Array, *, tol: float, max_iter: int, with
     current = starts.copy()
     steps = np.full(current.shape[1], np.inf)
     active = np.arange(current.shape[1])
-    least = np.full(current.shape[1], 1e-12)
     n_iter = 0
     for n_iter in range(1, max_iter + 1):
         here = current[:, active]
@@ -79,13 +78,10 @@ def follow(gradient: Gradient, starts: Array, *, tol: float, max_iter: int, with
         excess = np.sum(here * uphill, axis=0) - 3.0
         tangent = uphill - here * (excess + 3.0)
         # normalise(uphill - 3 here) = normalise(here + tangent / excess): a long way where the excess is small, and on
-        # few samples it may circle; directions that do not settle go on uphill by shorter and shorter steps.
-        new = unit(here + np.where(excess < 0, -1.0, 1.0) * tangent / np.maximum(np.abs(excess), least[active]))
-        step = column_steps(new, here)
-        if n_iter >= FULL_STEPS:
-            circles = step > 0.9999 * steps[active]
-            least[active[circles]] = np.clip(2.0 * least[active[circles]], 0.5, 6.0)
-        steps[active] = step
+        # few samples it may circle; directions that have not settled go on uphill by shorter steps.
+        least = 1e-12 if n_iter <= FULL_STEPS else min(2.0 ** (n_iter // FULL_STEPS), 4.0)
+        new = unit(here + np.where(excess < 0, -1.0, 1.0) * tangent / np.maximum(np.abs(excess), least))
+        steps[active] = column_steps(new, here)
         current[:, active] = new
         active = active[steps[active] > tol]
         if not active.size:
