@@ -1,0 +1,119 @@
+"""How every client stands to every component: the numbers that the page, the figures and the headline share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from fedica.arrays import Array, BoolArray, IntArray
+from fedica.records import Aggregate
+
+VERDICTS = ("outlying", "weak", "trusted", "not judged")
+"""Whom to worry about first."""
+CONE_LEVEL = 0.95
+FEWEST_FOR_CONE = 5
+"""With fewer atoms their scatter says too little about the error of their centre."""
+_CENTRED_METHODS = ("consensus", "srf-ica", "sf-ica")
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Clients against components.
+
+    Parameters
+    ----------
+    angles : ndarray of shape (K, r)
+        Angle of the client's atom to the component, in degrees; 90 where it has none.
+    has : ndarray of shape (K, r)
+        Whether the client has an atom for the component.
+    verdict, reason : tuple of str
+        Of each client; "not judged" if the aggregate says nothing.
+    angle, influence : ndarray of shape (K,)
+        Median angle of a client's atoms; how far the aggregate moves without it (NaN if not judged).
+    n_atoms, n_unmatched : ndarray of shape (K,)
+        Atoms sent; those of them that match nothing.
+    """
+
+    angles: Array
+    has: BoolArray
+    verdict: tuple[str, ...]
+    reason: tuple[str, ...]
+    angle: Array
+    influence: Array
+    n_atoms: IntArray
+    n_unmatched: IntArray
+
+    def worst_first(self) -> IntArray:
+        """Return the clients, those to worry about first: by verdict, then by angle, then by name."""
+        rank = np.array([VERDICTS.index(v) if v in VERDICTS else len(VERDICTS) for v in self.verdict], dtype=np.int64)
+        return np.asarray(np.lexsort((np.arange(rank.size), -self.angle, rank)), dtype=np.int64)
+
+
+def agreement_of(aggregate: Aggregate) -> Agreement:
+    """Collect how the clients stand to the components, from the verdicts or, where there are none, from the labels."""
+    n_clients, r = len(aggregate.clients), aggregate.n_components
+    n_atoms = np.bincount(aggregate.client_of_atom, minlength=n_clients)
+    trust = aggregate.trust
+    if trust is not None:
+        return Agreement(
+            angles=trust.angles,
+            has=np.asarray(trust.has, dtype=bool),
+            verdict=trust.verdict,
+            reason=trust.reason,
+            angle=trust.angle,
+            influence=trust.influence,
+            n_atoms=n_atoms,
+            n_unmatched=trust.n_unmatched,
+        )
+    known = np.flatnonzero(aggregate.labels >= 0)
+    owner, label = aggregate.client_of_atom[known], aggregate.labels[known]
+    cosine = np.abs(np.einsum("dR,dR->R", aggregate.atoms[:, known], aggregate.mixing[:, label]))
+    angles, has = np.full((n_clients, r), 90.0), np.zeros((n_clients, r), dtype=bool)
+    np.minimum.at(angles, (owner, label), np.degrees(np.arccos(np.minimum(cosine, 1.0))))
+    has[owner, label] = True
+    return Agreement(
+        angles=angles,
+        has=has,
+        verdict=("not judged",) * n_clients,
+        reason=(f"the method {aggregate.method!r} judges nobody",) * n_clients,
+        angle=np.array([np.median(row[mask]) if mask.any() else 90.0 for row, mask in zip(angles, has, strict=True)]),
+        influence=np.full(n_clients, np.nan),
+        n_atoms=n_atoms,
+        n_unmatched=n_atoms - np.bincount(owner, minlength=n_clients),
+    )
+
+
+def confidence_cones(aggregate: Aggregate) -> Array:
+    """Half-angle, in degrees, of a cone that holds the component had other clients of this kind come: (r,).
+
+    From the scatter of a component's own atoms around their mean, taken as independent: the error of the mean has the
+    covariance S / n, and its squared length is matched to a multiple of chi-square (Satterthwaite). NaN where no cone
+    exists: fewer than five atoms, a centre that means nothing, a method that does not centre groups. An error that all
+    clients share is not seen by it.
+    """
+    cones = np.full(aggregate.n_components, np.nan)
+    if aggregate.method not in _CENTRED_METHODS:
+        return cones
+    degenerate = set(aggregate.degenerate.tolist())
+    for a in range(aggregate.n_components):
+        mine = np.flatnonzero(aggregate.labels == a)
+        if mine.size >= FEWEST_FOR_CONE and a not in degenerate:
+            cones[a] = _cone(aggregate.atoms[:, mine] * aggregate.signs[mine], aggregate.mixing[:, a])
+    return cones
+
+
+def _cone(atoms: Array, axis: Array) -> float:
+    """Half-angle of the cone around the axis (d,) for atoms (d, n), signed along it."""
+    along = axis @ atoms
+    tangent = atoms / np.maximum(along, 0.1) - axis[:, None]  # where the atoms pierce the plane that touches the axis
+    tangent -= np.outer(axis, axis @ tangent)
+    tangent -= tangent.mean(axis=1, keepdims=True)
+    d, n = tangent.shape
+    scatter = (tangent @ tangent.T if d <= n else tangent.T @ tangent) / ((n - 1) * n)
+    total, squares = float(np.trace(scatter)), float((scatter**2).sum())
+    if total <= 1e-24:
+        return 0.0
+    freedom = total**2 / squares
+    return float(np.degrees(np.arctan(np.sqrt(total * chi2.ppf(CONE_LEVEL, freedom) / freedom))))

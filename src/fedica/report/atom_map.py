@@ -1,0 +1,102 @@
+"""A map of all atoms in two dimensions that can be read: near a component's mark means a small angle to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray
+from fedica.records import Aggregate
+from fedica.report.agreement import Agreement
+
+MOST_ATOMS = 8000
+"""More points than this are no longer seen apart, and a browser takes long to draw them."""
+NOWHERE = 55.0
+"""Degrees at which an atom is drawn as strongly to the middle as to its component."""
+CLOUD = 20.0
+"""Degrees that fill the cloud around a component's mark."""
+
+
+@dataclass(frozen=True, eq=False)
+class AtomMap:
+    """Places of atoms and components.
+
+    Parameters
+    ----------
+    shown : ndarray of shape (n,)
+        Which atoms are shown, as indices into the aggregate's: all, or those of as many clients as fit, those to worry
+        about first.
+    places : ndarray of shape (n, 2)
+        Their places.
+    angles : ndarray of shape (n,)
+        Angle of each to the nearest component, in degrees.
+    nearest : ndarray of shape (n,)
+        That component.
+    marks : ndarray of shape (r, 2)
+        Places of the components, on the unit circle.
+    """
+
+    shown: IntArray
+    places: Array
+    angles: Array
+    nearest: IntArray
+    marks: Array
+
+
+def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MOST_ATOMS) -> AtomMap:
+    """Place every atom between the marks of the components by its angles to them.
+
+    Components stand on a circle. An atom is drawn to each mark with the weight 1 / angle^2, and to the middle with a
+    constant one: it falls on the mark of a component that it equals, between two that it mixes, and into the middle
+    when it is near none. Around a mark the atoms form a cloud: the direction shows how they differ from the component
+    (their two main directions), the radius is the angle, up to 20 degrees. Time is linear in the number of atoms.
+    """
+    shown = _whole_clients(aggregate, agreement, most)
+    r = aggregate.n_components
+    turn = np.pi / 2 - 2 * np.pi * np.arange(r) / r
+    marks = np.column_stack([np.cos(turn), np.sin(turn)])
+
+    atoms = aggregate.atoms[:, shown]
+    cosines = aggregate.mixing.T @ atoms  # (r, n)
+    angles = np.degrees(np.arccos(np.minimum(np.abs(cosines), 1.0)))
+    weights = 1 / np.maximum(angles, 1e-3) ** 2
+    places = (weights.T @ marks) / (weights.sum(axis=0) + NOWHERE**-2)[:, None]
+
+    label = aggregate.labels[shown]
+    nearest = np.where(label >= 0, label, angles.argmin(axis=0))
+    angle = angles[nearest, np.arange(shown.size)]
+    room = 0.45 * min(2 * np.sin(np.pi / max(r, 2)), 0.7)  # half the way to the next mark, nearly
+    for a in range(r):
+        mine = np.flatnonzero(nearest == a)
+        if mine.size:
+            signed = atoms[:, mine] * np.where(cosines[a, mine] < 0, -1.0, 1.0)
+            away = _main_directions(signed - np.outer(aggregate.mixing[:, a], np.abs(cosines[a, mine])))
+            places[mine] += away * (room * np.minimum(angle[mine], CLOUD) / CLOUD)[:, None]
+    return AtomMap(shown, places, angle, nearest.astype(np.int64), marks)
+
+
+def _whole_clients(aggregate: Aggregate, agreement: Agreement, most: int) -> IntArray:
+    """Return the indices of the atoms of as many clients as fit, those to worry about first; at least one client."""
+    if aggregate.labels.size <= most:
+        return np.arange(aggregate.labels.size)
+    order = agreement.worst_first()
+    fits = max(int(np.searchsorted(np.cumsum(agreement.n_atoms[order]), most, side="right")), 1)
+    return np.flatnonzero(np.isin(aggregate.client_of_atom, order[:fits]))
+
+
+def _main_directions(differences: Array) -> Array:
+    """Return unit directions in the plane of the two leading singular vectors of the differences (d, n): (n, 2)."""
+    gram = differences @ differences.T if differences.shape[0] <= differences.shape[1] else None
+    if gram is not None:
+        plane = np.linalg.eigh(gram)[1][:, ::-1][:, :2]
+        flat = differences.T @ plane
+    else:
+        values, vectors = np.linalg.eigh(differences.T @ differences)
+        flat = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :2]
+    if flat.shape[1] < 2:
+        flat = np.column_stack([flat, np.zeros(flat.shape[0])])
+    pivot = np.abs(flat).argmax(axis=0)
+    flat = flat * np.where(flat[pivot, [0, 1]] < 0, -1.0, 1.0)  # the same picture on every machine
+    length = np.linalg.norm(flat, axis=1, keepdims=True)
+    return np.asarray(flat / np.where(length > 0, length, 1.0))

@@ -1,0 +1,195 @@
+"""What each component looks like over the features: bars, a profile, an image, or a scalp map."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray
+from fedica.errors import OptionError
+from fedica.records import Aggregate
+from fedica.report.agreement import confidence_cones
+from fedica.report.headline import short
+from fedica.report.png import picture
+from fedica.report.scalp import Montage, montage_of, scalp_maps
+
+ImageShape = tuple[int, int]
+MOST_BARS = 24
+"""With more features a profile shows all of them, and bars the largest."""
+LARGEST_SHOWN = 8
+PROFILE_WIDTH, PROFILE_HEIGHT = 600, 120
+SMALLEST_IMAGE = 8
+SMOOTH = 0.3
+"""Neighbours of an unnamed square of features must be so correlated to be taken for pixels."""
+_PIXEL = re.compile(r"(?:pixel|pix|px)[\s_-]*(\d+)(?:[\s_,x-]+(\d+))?", flags=re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One feature's value, and where its bar lies, in per cent of the width."""
+
+    feature: str
+    value: float
+    left: float
+    width: float
+
+
+@dataclass(frozen=True)
+class ComponentCard:
+    """One component as the page shows it.
+
+    Parameters
+    ----------
+    number, support, spread, cone : int, int, float, float
+        Its number, how many clients see it, the median angle of their atoms, the half-angle of its cone (NaN: none).
+    degenerate : bool
+        Whether its direction means nothing.
+    kind : {"bars", "profile", "image", "scalp"}
+        How its values are shown.
+    picture : str
+        Data address of the image or map; the path of the profile.
+    description : str
+        The same for those who do not see it.
+    bars : tuple of Bar
+        All features, or the largest.
+    largest : float
+        The largest absolute value: the end of the colour scale.
+    """
+
+    number: int
+    support: int
+    spread: float
+    cone: float
+    degenerate: bool
+    kind: str
+    picture: str
+    description: str
+    bars: tuple[Bar, ...]
+    largest: float
+
+
+def feature_names(aggregate: Aggregate) -> tuple[str, ...]:
+    """Return the names of the features, made up if nobody gave any."""
+    return aggregate.terms.features or tuple(f"feature {i}" for i in range(aggregate.mixing.shape[0]))
+
+
+def component_cards(aggregate: Aggregate, *, image: ImageShape | str = "auto") -> tuple[ComponentCard, ...]:
+    """Prepare every component for the page; ``image`` is a shape, "auto" or "no"."""
+    names, cones = feature_names(aggregate), confidence_cones(aggregate)
+    shape, montage = image_shape(aggregate, image), montage_of(aggregate.terms.features)
+    kind, pictures = _pictures(aggregate.mixing, shape, montage)
+    degenerate = set(aggregate.degenerate.tolist())
+    cards = []
+    for a in range(aggregate.n_components):
+        values = aggregate.mixing[:, a]
+        order = np.argsort(-np.abs(values), kind="stable")[:LARGEST_SHOWN]
+        cards.append(
+            ComponentCard(
+                number=a,
+                support=int(aggregate.support[a]),
+                spread=float(aggregate.spread[a]),
+                cone=float(cones[a]),
+                degenerate=a in degenerate,
+                kind=kind,
+                picture=pictures[a],
+                description=_description(kind, a, [names[i] for i in order[:4]], values[order[:4]], shape),
+                bars=_bars(names, values, np.arange(values.size) if kind == "bars" else order),
+                largest=float(np.abs(values).max()),
+            )
+        )
+    return tuple(cards)
+
+
+def image_shape(aggregate: Aggregate, image: ImageShape | str = "auto") -> ImageShape | None:
+    """Return height and width if the features are the pixels of an image, otherwise None.
+
+    "auto" believes names such as ``pixel_3_7``, and unnamed features whose number is a square if neighbouring ones are
+    alike; "no" never does.
+    """
+    d = aggregate.mixing.shape[0]
+    if isinstance(image, tuple):
+        if image[0] * image[1] != d or min(image) < 1:
+            raise OptionError(
+                f"an image of {' x '.join(map(str, image))} pixels was wanted, but there are {d} features."
+            )
+        return image
+    if image == "no":
+        return None
+    if image != "auto":
+        raise OptionError(f"image must be 'auto', 'no' or (height, width); {image!r} came.")
+    side = int(np.sqrt(d))
+    square = (side, side) if side**2 == d and side >= SMALLEST_IMAGE else None
+    if aggregate.terms.features is not None:
+        return _named_pixels(aggregate.terms.features, square)
+    return square if square is not None and _smoothness(aggregate.mixing, square) >= SMOOTH else None
+
+
+def _named_pixels(features: Sequence[str], square: ImageShape | None) -> ImageShape | None:
+    found = [_PIXEL.fullmatch(name.strip()) for name in features]
+    if not all(found):
+        return None
+    places = [(int(x[1]), int(x[2])) for x in found if x is not None and x[2] is not None]
+    if not places:
+        return square
+    first, last = places[0], places[-1]
+    shape = (last[0] - first[0] + 1, last[1] - first[1] + 1)
+    wanted = [(first[0] + i, first[1] + j) for i in range(shape[0]) for j in range(shape[1])]
+    return shape if places == wanted and min(shape) > 1 else None
+
+
+def _smoothness(mixing: Array, shape: ImageShape) -> float:
+    """Correlation of neighbours over all components, in both directions: the smaller one."""
+    images = mixing.T.reshape(-1, *shape)
+    images = images - images.mean(axis=(1, 2), keepdims=True)
+    power = max(float((images**2).mean()), 1e-300)
+    down, right = (images[:, 1:] * images[:, :-1]).mean(), (images[:, :, 1:] * images[:, :, :-1]).mean()
+    return float(min(down, right)) / power
+
+
+def _pictures(mixing: Array, shape: ImageShape | None, montage: Montage | None) -> tuple[str, list[str]]:
+    columns = mixing.T
+    if shape is not None:
+        return "image", [picture(column.reshape(shape)) for column in columns]
+    if montage is not None:
+        return "scalp", [picture(one) for one in scalp_maps(montage, mixing)]
+    if mixing.shape[0] <= MOST_BARS:
+        return "bars", [""] * len(columns)
+    return "profile", [_profile(column) for column in columns]
+
+
+def _profile(values: Array) -> str:
+    """SVG path of vertical strokes from zero; of many features each stroke shows the extremes of a few neighbours."""
+    n_strokes = min(values.size, PROFILE_WIDTH)
+    edges = np.linspace(0, values.size, n_strokes + 1).astype(int)[:-1]
+    scale = (PROFILE_HEIGHT / 2 - 2) / max(float(np.abs(values).max()), 1e-300)
+    middle = PROFILE_HEIGHT / 2
+    top = middle - scale * np.maximum(np.maximum.reduceat(values, edges), 0)
+    bottom = middle - scale * np.minimum(np.minimum.reduceat(values, edges), 0)
+    x = (np.arange(n_strokes) + 0.5) * PROFILE_WIDTH / n_strokes
+    return "".join(f"M{a:.1f} {b:.1f}V{c:.1f}" for a, b, c in zip(x, top, bottom, strict=True))
+
+
+def _bars(names: Sequence[str], values: Array, which: IntArray) -> tuple[Bar, ...]:
+    largest = max(float(np.abs(values).max()), 1e-300)
+    lengths = 50 * np.abs(values) / largest
+    return tuple(
+        Bar(
+            feature=names[int(i)],
+            value=float(values[i]),
+            left=float(50 - lengths[i] if values[i] < 0 else 50.0),
+            width=float(lengths[i]),
+        )
+        for i in which
+    )
+
+
+def _description(kind: str, number: int, names: list[str], values: Array, shape: ImageShape | None) -> str:
+    what = {"image": "as an image", "scalp": "as a map of the scalp"}.get(kind, "over the features")
+    size = f" of {shape[0]} by {shape[1]} pixels" if shape else ""
+    if kind == "image":
+        return f"Component {number} {what}{size}."
+    largest = ", ".join(f"{short(name, 30)} {value:+.2f}" for name, value in zip(names, values, strict=True))
+    return f"Component {number} {what}{size}. Largest: {largest}."

@@ -1,0 +1,189 @@
+"""What happened, in words: the first thing that a coordinator reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.records import Aggregate
+from fedica.report.agreement import Agreement, agreement_of
+
+MOST_NAMED = 6
+"""Clients named in one sentence; the tables name all."""
+LONGEST_NAME = 48
+
+_ARE = {"outlying": ("is outlying", "are outlying"), "weak": ("is weak", "are weak")}
+_SOURCES = {
+    "given": "The number of components, {r}, was given.",
+    "clients": "{r} components: more than half of the clients sent so many atoms, and these match.",
+    "spectrum": "{r} components: there the spectrum has its largest gap.",
+    "support": "{r} components: what only one client saw was left out.",
+}
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One client that the headline names, by its number, and why in a few words."""
+
+    number: int
+    client: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """The clients of one verdict: how many, and those that are named."""
+
+    verdict: str
+    total: int
+    named: tuple[Doubt, ...]
+
+    @property
+    def opening(self) -> str:
+        """Say how many, as in "2 are outlying"."""
+        return f"{self.total} {_ARE[self.verdict][self.total > 1]}"
+
+    @property
+    def n_more(self) -> int:
+        """How many are not named."""
+        return self.total - len(self.named)
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{short(doubt.client)} ({doubt.why})" for doubt in self.named)
+        return f"{self.opening}: {named}" + (f" and {self.n_more} more" if self.n_more else "")
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The result in words; ``str`` gives the one sentence.
+
+    Parameters
+    ----------
+    agreement : str
+        How many clients agree on how many components.
+    doubts : tuple of Doubts
+        Who does not: the outlying, then the weak.
+    tone : {"good", "mixed", "bad"}
+        Nobody is in doubt; somebody is; half of the clients or more are, or there is nothing to compare.
+    warning : str
+        What must not be overlooked; may be empty.
+    details : tuple of str
+        Where the number of components comes from, how well they are supported, who lacks some, what was rejected.
+    """
+
+    agreement: str
+    doubts: tuple[Doubts, ...]
+    tone: str
+    warning: str
+    details: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "; ".join([self.agreement, *map(str, self.doubts)]) + "."
+
+
+def headline(aggregate: Aggregate) -> Headline:
+    """Say what happened: who agrees, who does not and why, how sure the components are.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        What the server computed.
+
+    Returns
+    -------
+    Headline
+        ``str(headline(aggregate))`` is one sentence.
+    """
+    agreement = agreement_of(aggregate)
+    n_clients = len(aggregate.clients)
+    doubts = tuple(x for x in (_doubts(aggregate, agreement, verdict) for verdict in _ARE) if x.total)
+    n_trusted = n_clients - sum(x.total for x in doubts)
+    components = _count(aggregate.n_components, "component")
+    if n_clients == 1:
+        agrees = f"One client alone sent {components}; there is nobody to compare it with"
+    elif aggregate.trust is None:
+        agrees = f"{n_clients} clients were put together into {components}; nobody was judged"
+    else:
+        agrees = f"{n_trusted} of {n_clients} clients {'agrees' if n_trusted == 1 else 'agree'} on {components}"
+    warning = _warning(aggregate, n_trusted)
+    tone = "bad" if warning else "mixed" if doubts or aggregate.rejected else "good"
+    return Headline(agrees, doubts, tone, warning, _details(aggregate, agreement))
+
+
+def short(name: str, most: int = LONGEST_NAME) -> str:
+    """Return the name, with its middle left out if it is long: both ends tell clients apart."""
+    if len(name) <= most:
+        return name
+    tail = most // 3
+    return f"{name[: most - tail - 1]}…{name[-tail:]}"
+
+
+def _doubts(aggregate: Aggregate, agreement: Agreement, verdict: str) -> Doubts:
+    whose = [int(k) for k in agreement.worst_first() if agreement.verdict[k] == verdict]
+    named = tuple(Doubt(k, aggregate.clients[k], _in_short(agreement.reason[k])) for k in whose[:MOST_NAMED])
+    return Doubts(verdict, len(whose), named)
+
+
+def _in_short(reason: str) -> str:
+    """Leave out the angle in brackets: the table has it."""
+    start, end = reason.find(" (median angle "), reason.find(")")
+    return reason[:start] + reason[end + 1 :] if 0 <= start < end else reason
+
+
+def _warning(aggregate: Aggregate, n_trusted: int) -> str:
+    n_clients = len(aggregate.clients)
+    sentences = []
+    if n_clients == 2 and n_trusted < 2:
+        sentences.append("Two clients disagree, and nothing tells who is right: ask for a third.")
+    elif n_clients > 2 and 2 * n_trusted <= n_clients:
+        sentences.append(
+            "Half of the clients or more do not agree: no method can then tell who is right. Do not rely on it."
+        )
+    if aggregate.degenerate.size:
+        which = _components(aggregate.degenerate.tolist())
+        sentences.append(f"The atoms of {which} cancel each other: a direction that means nothing.")
+    return " ".join(sentences)
+
+
+def _details(aggregate: Aggregate, agreement: Agreement) -> tuple[str, ...]:
+    n_clients, r = len(aggregate.clients), aggregate.n_components
+    source = _SOURCES.get(str(aggregate.options.get("n_components_from")), "{r} components.")
+    lines = [source.format(r=r)]
+    if n_clients > 1:
+        weakest = int(np.lexsort((-aggregate.spread, aggregate.support))[0])
+        least, spread = int(aggregate.support[weakest]), float(aggregate.spread[weakest])
+        each = "The component is" if r == 1 else "Every component is"
+        lines.append(
+            f"{each} seen by {'all' if least == n_clients else f'at least {least} of the'} {n_clients} clients"
+            + ("" if least == n_clients or r == 1 else f"; by fewest component {weakest}")
+            + (f", at a median angle of {spread:.1f}°." if np.isfinite(spread) else ".")
+        )
+    judged = [k for k in range(n_clients) if agreement.verdict[k] in ("trusted", "weak", "not judged")]
+    lacking = [k for k in judged if not agreement.has[k].all()]
+    if n_clients > 1 and lacking:
+        named = ", ".join(
+            f"{short(aggregate.clients[k])} ({_components(np.flatnonzero(~agreement.has[k]).tolist())})"
+            for k in lacking[:MOST_NAMED]
+        )
+        more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
+        who = (
+            "1 client that is not outlying lacks"
+            if len(lacking) == 1
+            else f"{len(lacking)} clients that are not outlying lack"
+        )
+        lines.append(f"{who} components: {named}{more}.")
+    if aggregate.rejected:
+        n = len(aggregate.rejected)
+        lines.append(f"{n} {'contribution was' if n == 1 else 'contributions were'} rejected before aggregating.")
+    return tuple(lines)
+
+
+def _components(numbers: Sequence[int]) -> str:
+    named = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+    return f"component{'s' if len(numbers) > 1 else ''} {named}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

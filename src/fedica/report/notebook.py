@@ -1,0 +1,65 @@
+"""The report inside a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from os import PathLike
+
+from fedica.exchange import ResultFolder
+from fedica.records import Aggregate
+from fedica.report.components import ImageShape
+from fedica.report.headline import headline
+from fedica.report.page import material_of, render_report
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A report that a notebook shows; anywhere else it is its headline.
+
+    Parameters
+    ----------
+    sentence : str
+        The headline.
+    html : str
+        The whole page.
+    height : int
+        Height of the frame, in pixels.
+    """
+
+    sentence: str
+    html: str = field(repr=False)
+    height: int = 800
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame of its own: its styles and scripts do not meet those of the notebook."""
+        return (
+            f'<iframe srcdoc="{escape(self.html, quote=True)}" title="fedica report" sandbox="allow-scripts" '
+            f'style="width:100%;height:{self.height}px;border:1px solid #d9dee5;border-radius:8px"></iframe>'
+        )
+
+
+def show(
+    result: Aggregate | ResultFolder | str | PathLike[str], *, image: ImageShape | str = "auto", height: int = 800
+) -> Shown:
+    """Show the report of an aggregate in a notebook.
+
+    Parameters
+    ----------
+    result : Aggregate, ResultFolder or path-like
+        What the server computed, or the result folder that holds it.
+    image : tuple of int, "auto" or "no"
+        As for `write_report`.
+    height : int
+        Height of the frame, in pixels.
+
+    Returns
+    -------
+    Shown
+        What Jupyter shows as the page.
+    """
+    page = render_report(result, image=image)
+    return Shown(str(headline(material_of(result).aggregate)), page, height)

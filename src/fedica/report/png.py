@@ -1,0 +1,57 @@
+"""Numbers as small pictures: a diverging colour scale, and PNG files made with nothing but zlib."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedica.arrays import Array
+
+# ColorBrewer's RdBu, blue to red: told apart by the colour-blind too (Apache-2.0, Cynthia Brewer).
+_STOPS = ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"]
+DIVERGING = tuple(f"#{stop}" for stop in _STOPS)
+LONGEST_SIDE = 256
+"""Larger pictures are thinned: nobody sees more in a card, and the page stays small."""
+
+
+def palette() -> NDArray[np.uint8]:
+    """255 colours from blue over white to red: (255, 3)."""
+    stops = np.array([[int(stop[i : i + 2], 16) for i in (0, 2, 4)] for stop in _STOPS], dtype=float)
+    at = np.linspace(0, len(stops) - 1, 255)
+    return np.column_stack([np.interp(at, range(len(stops)), stops[:, c]) for c in range(3)]).round().astype(np.uint8)
+
+
+def picture(values: Array) -> str:
+    """Return values (height, width) as a data address of a PNG: white is zero, NaN is transparent."""
+    step = -(-max(values.shape) // LONGEST_SIDE)
+    values = values[::step, ::step]
+    known = np.isfinite(values)
+    largest = max(float(np.abs(values[known]).max(initial=0.0)), 1e-300)
+    index = np.zeros(values.shape, dtype=np.uint8)  # 0 is the transparent one
+    index[known] = 1 + np.round(127 * (1 + values[known] / largest)).astype(np.uint8)
+    return "data:image/png;base64," + base64.b64encode(_png(index)).decode("ascii")
+
+
+def _png(index: NDArray[np.uint8]) -> bytes:
+    height, width = index.shape
+    colours = np.vstack([[[0, 0, 0]], palette()]).astype(np.uint8)
+    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line opens with its filter: none
+    lines[:, 1:] = index
+    return b"".join(
+        [
+            b"\x89PNG\r\n\x1a\n",
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+            _chunk(b"PLTE", colours.tobytes()),
+            _chunk(b"tRNS", b"\x00"),
+            _chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)),
+            _chunk(b"IEND", b""),
+        ]
+    )
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -1,0 +1,202 @@
+"""The same figures for papers: SVG and PDF, drawn by matplotlib."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedica.arrays import Array
+from fedica.errors import MissingExtraError
+from fedica.exchange.files import PathLike, cannot_write, write_atomic
+from fedica.records import Aggregate
+from fedica.report.agreement import agreement_of, confidence_cones
+from fedica.report.atom_map import map_atoms
+from fedica.report.components import ImageShape, feature_names, image_shape
+from fedica.report.figures import ACCENT, GRID, HEAT, INK, QUIET, colour
+from fedica.report.headline import short
+from fedica.report.scalp import montage_of, scalp_maps
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = ("svg", "pdf")
+MOST_LINES = 120
+"""Clients in the heat map; of more, those to worry about first."""
+_MARKERS = ("o", "s", "D", "P", "X", "^", "v", "p", "h", "*")
+_STYLE: Any = {
+    "font.size": 8,
+    "font.family": "sans-serif",
+    "text.color": INK,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "text.parse_math": False,  # a client may be called "$x$"
+    "svg.hashsalt": "fedica",  # the same result, the same file
+    "pdf.fonttype": 42,
+}
+
+
+def write_figures(aggregate: Aggregate, folder: PathLike, *, image: ImageShape | str = "auto") -> tuple[Path, ...]:
+    """Write clients, spectrum, atoms and components as SVG and PDF.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        What the server computed.
+    folder : path-like
+        Where the files go; made if it does not exist.
+    image : tuple of int, "auto" or "no"
+        As for `write_report`.
+
+    Returns
+    -------
+    tuple of Path
+        The files.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    drawings: dict[str, Callable[[Figure], None]] = {
+        "clients": lambda figure: _draw_clients(figure, aggregate),
+        "spectrum": lambda figure: _draw_spectrum(figure, aggregate),
+        "atoms": lambda figure: _draw_atoms(figure, aggregate),
+        "components": lambda figure: _draw_components(figure, aggregate, image),
+    }
+    place = Path(folder)
+    written = []
+    with _styled() as new_figure:
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(place, error) from error
+        for name, draw in drawings.items():
+            figure = new_figure(layout="constrained")
+            draw(figure)
+            for kind in FORMATS:
+                written.append(place / f"{name}.{kind}")
+                stream = io.BytesIO()
+                undated: dict[str, Any] = {"Date" if kind == "svg" else "CreationDate": None}
+                figure.savefig(stream, format=kind, metadata=undated)
+                write_atomic(written[-1], [stream.getvalue()])
+    return tuple(written)
+
+
+@contextmanager
+def _styled() -> Iterator[Callable[..., Figure]]:
+    """Give matplotlib's Figure within our style; letters that its font lacks are drawn as boxes, without complaint."""
+    try:
+        from matplotlib import rc_context  # noqa: PLC0415 - optional, loaded on demand
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError(
+            "figures for papers need matplotlib, which is not installed. Run: pip install 'fedica[figures]'"
+        ) from error
+    with rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph \d+")
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support .* natively")
+        yield Figure
+
+
+def _draw_clients(figure: Figure, aggregate: Aggregate) -> None:
+    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
+
+    agreement = agreement_of(aggregate)
+    order = agreement.worst_first()[:MOST_LINES]
+    r = aggregate.n_components
+    figure.set_size_inches(min(2.6 + 0.32 * r, 10), float(np.clip(1.0 + 0.17 * order.size, 1.8, 14)))
+    ax = figure.add_subplot()
+    scale = LinearSegmentedColormap.from_list("angles", [(float(at), str(c)) for at, c in HEAT])
+    drawn = ax.imshow(np.sqrt(agreement.angles[order] / 90), cmap=scale, vmin=0, vmax=1, aspect="auto")
+    ax.set_xticks(range(r), [str(a) for a in range(r)])
+    ax.set_yticks(range(order.size), [f"{short(aggregate.clients[k], 28)} ({agreement.verdict[k]})" for k in order])
+    ax.set_xlabel("component")
+    bar = figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=30)
+    marks = np.array([0, 2, 5, 15, 30, 60, 90])
+    bar.set_ticks(np.sqrt(marks / 90).tolist(), labels=[f"{m}°" for m in marks])
+    bar.set_label("angle to the component")
+
+
+def _draw_spectrum(figure: Figure, aggregate: Aggregate) -> None:
+    figure.set_size_inches(4.2, 2.6)
+    ax, r = figure.add_subplot(), aggregate.n_components
+    place = np.arange(1, aggregate.spectrum.size + 1)
+    ax.grid(axis="y", color=GRID, linewidth=0.5)
+    ax.plot(place, aggregate.spectrum, color=QUIET, linewidth=0.7, zorder=2)
+    ax.scatter(place, aggregate.spectrum, c=[ACCENT if i <= r else "#a9b1bb" for i in place], s=18, zorder=3)
+    ax.axvline(r + 0.5, color=ACCENT, linestyle="--", linewidth=1)
+    ax.annotate(
+        f"{r} chosen",
+        (r + 0.5, 1),
+        (4, -2),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        va="top",
+        color=ACCENT,
+    )
+    ax.set(xlabel="eigenvalue", ylabel="affinity of all atoms", ylim=(0, None))
+
+
+def _draw_atoms(figure: Figure, aggregate: Aggregate) -> None:
+    figure.set_size_inches(5, 5)
+    ax = figure.add_subplot()
+    atom_map = map_atoms(aggregate, agreement_of(aggregate))
+    owner, label = aggregate.client_of_atom[atom_map.shown], aggregate.labels[atom_map.shown]
+    ax.plot(*atom_map.marks.T, "+", color=QUIET, markersize=9, markeredgewidth=0.6)
+    for a in range(-1, aggregate.n_components):
+        for shape, marker in enumerate(_MARKERS):
+            mine = (label == a) & (owner % len(_MARKERS) == shape)
+            x, y = atom_map.places[mine].T
+            inside = "none" if a < 0 else colour(a)
+            ax.scatter(
+                x, y, marker=marker, s=16, alpha=0.8, facecolors=inside, edgecolors=colour(a), linewidths=0.6
+            )
+        if a >= 0:
+            x, y = 1.3 * atom_map.marks[a]
+            ax.text(x, y, str(a), color=colour(a), fontweight="bold", fontsize=10, ha="center", va="center")
+    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal")
+    ax.axis("off")
+
+
+def _draw_components(figure: Figure, aggregate: Aggregate, image: ImageShape | str) -> None:
+    shape, montage = image_shape(aggregate, image), montage_of(aggregate.terms.features)
+    maps: Array | None = None
+    if shape is not None:
+        maps = aggregate.mixing.T.reshape(-1, *shape)
+    elif montage is not None:
+        maps = scalp_maps(montage, aggregate.mixing)
+    names, cones, r = feature_names(aggregate), confidence_cones(aggregate), aggregate.n_components
+    columns = min(r, 4 if maps is None else 5)
+    rows = -(-r // columns)
+    figure.set_size_inches(2.3 * columns, (1.9 if maps is None else 2.3) * rows)
+    for a in range(r):
+        ax = figure.add_subplot(rows, columns, a + 1)
+        if maps is not None:
+            limit = float(np.nanmax(np.abs(maps[a])))
+            ax.imshow(maps[a], cmap="RdBu_r", vmin=-limit, vmax=limit)
+            ax.axis("off")
+        else:
+            _bars(ax, aggregate.mixing[:, a], names, a)
+        cone = f", ±{cones[a]:.2g}°" if np.isfinite(cones[a]) else ""
+        ax.set_title(f"component {a}: {int(aggregate.support[a])} clients{cone}", fontsize=7.5)
+
+
+def _bars(ax: Axes, values: Array, names: tuple[str, ...], component: int) -> None:
+    ax.bar(range(values.size), values, color=colour(component), width=0.8)
+    ax.axhline(0, color=QUIET, linewidth=0.5)
+    if values.size <= 24:
+        ax.set_xticks(range(values.size), [short(name, 14) for name in names], rotation=90, fontsize=5.5)
+    else:
+        ax.set_xlabel("feature", fontsize=6.5)

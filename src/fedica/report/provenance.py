@@ -1,0 +1,108 @@
+"""Where a result comes from, and the command that repeats it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from os.path import dirname
+from typing import Any
+
+from fedica.exchange import Provenance
+from fedica.records import Aggregate
+from fedica.version import __version__
+
+PACKAGES = ("numpy", "scipy", "scikit-learn")
+MOST_FILES = 12
+"""More files than this are named by their folder."""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what makes this page."""
+    found = {"fedica": __version__, "Python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # vendored or frozen: nothing to say
+            continue
+    return found
+
+
+def facts(aggregate: Aggregate, summary: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return what was computed and how, as pairs to show; what nobody knows is left out."""
+    terms, certificate = aggregate.terms, aggregate.certificate
+    shown: dict[str, Any] = {
+        "study": terms.study,
+        "method": aggregate.method,
+        **{f"option {name}": _plain(value) for name, value in aggregate.options.items()},
+        "independence": terms.independence,
+        "mixing": terms.mixing,
+        "clients": len(aggregate.clients),
+        "atoms": aggregate.labels.size,
+        "features": terms.n_features,
+        "aggregated by fedica": None if summary is None else summary.get("fedica"),
+    }
+    if certificate is not None:
+        gamma = certificate.kmeans_gamma
+        if gamma is not None:
+            shown["grouping"] = f"k-means objective proven within {100 * gamma:.3g} % of the optimum"
+        shown["centres"] = f"proven within {100 * float(certificate.median_gap.max()):.2g} % of the best median"
+        if not certificate.median_gap.any():
+            shown["centres"] = "means: exact"
+    return {name: str(value) for name, value in shown.items() if value is not None}
+
+
+def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str | None) -> str:
+    """Return the command that repeats the aggregation, as a shell takes it; in Python if no file is known.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        The result.
+    provenance : sequence of Provenance
+        Where the contributions came from.
+    folder : str, optional
+        The result folder.
+    """
+    options = aggregate.options
+    given = options.get("n_components") if options.get("n_components_from") == "given" else None
+    sources = [origin.source for origin in provenance if origin.source]
+    rejected = [x.source for x in aggregate.rejected if x.source]
+    if len(sources) < len(aggregate.clients):
+        more = {name: options[name] for name in ("affinity", "weights", "n_init", "random_state") if name in options}
+        arguments = [
+            "contributions",
+            *([] if given is None else [repr(given)]),
+            f"method={aggregate.method!r}",
+            *(f"{name}={value!r}" for name, value in more.items()),
+        ]
+        return f"fedica.aggregate({', '.join(arguments)})"
+    words = ["fedica", "aggregate", *_inputs(sources, rejected), "-o", folder or "result"]
+    if given is not None:
+        words += ["--components", str(given)]
+    words += ["--method", aggregate.method]
+    for name, flag in (("affinity", "--affinity"), ("weights", "--weights"), ("random_state", "--random-state")):
+        if options.get(name) is not None:
+            words += [flag, str(options[name])]
+    return shlex.join(words)
+
+
+def _inputs(sources: Sequence[str], rejected: Sequence[str]) -> list[str]:
+    """Name the files, or their folder when they are many and share one."""
+    named = sorted({*sources, *rejected})
+    folders = {dirname(source) for source in sources}
+    if len(named) <= MOST_FILES or len(folders) > 1 or folders == {""}:
+        return named
+    folder = folders.pop()
+    return [folder, *sorted(x for x in set(rejected) if dirname(x) != folder)]
+
+
+def _plain(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        return repr(value)
