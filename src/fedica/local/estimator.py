@@ -16,7 +16,7 @@ from fedica.errors import DataError, OptionError
 from fedica.local.blocks import ArrayBlocks, Blocks
 from fedica.local.rotation import Rotation
 from fedica.local.solvers import SOLVERS, Solve, Solver
-from fedica.local.threads import threads_for_blocks
+from fedica.threads import threads_for_blocks
 from fedica.local.whitened import Whitened
 from fedica.local.whitening import RANK_TOL, RANK_TOL_SINGLE, Whitening, whiten
 from fedica.records import INDEPENDENCE, MIXING, Contribution

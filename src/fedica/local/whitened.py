@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fedica.arrays import Array, IntArray
 from fedica.local.blocks import ArrayBlocks, Blocks
-from fedica.local.threads import in_order
+from fedica.threads import in_order
 from fedica.local.whitening import Whitening
 
 MAX_HELD_BYTES = 2**29

@@ -17,7 +17,7 @@ from scipy.linalg import eigh, svd
 from fedica.arrays import Array, IntArray, fix_signs
 from fedica.errors import DataError
 from fedica.local.blocks import Blocks
-from fedica.local.threads import in_order
+from fedica.threads import in_order
 
 RANK_TOL = 1e-6
 """Relative size below which a direction's standard deviation is rounding: scatters square it, to 1e-12."""

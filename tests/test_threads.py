@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from fedica.local import LocalICA
-from fedica.local.threads import in_order, threads_for_blocks
+from fedica.threads import in_order, threads_for_blocks
 
 
 def _blas_threads() -> list[int]:
