@@ -13,10 +13,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from fedica.cli.aggregate import aggregate
+from fedica.cli.apply import apply
 from fedica.cli.console import examples, make_plain
 from fedica.cli.demo import demo
+from fedica.cli.inspect import inspect
+from fedica.cli.keygen import keygen
+from fedica.cli.local import local
 from fedica.cli.reproduce import app as reproduce
 from fedica.cli.simulate import simulate
+from fedica.cli.study import app as study
 from fedica.errors import FedicaError
 from fedica.version import __version__
 
@@ -46,10 +52,14 @@ app = typer.Typer(
     name="fedica",
     cls=Sentences,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples("fedica demo", "fedica simulate --list", "fedica reproduce figure-1 --help"),
+    epilog=examples(
+        "fedica demo",
+        "fedica local data.csv -o client-07.safetensors",
+        "fedica aggregate inbox -o result",
+        "fedica apply result/aggregate.safetensors data.csv -o sources.csv",
+    ),
 )
 
 
@@ -70,6 +80,30 @@ def fedica(
 
 # One line a command.
 app.command(epilog=examples("fedica demo", "fedica demo -o harder --condition 4 --random-state 4"))(demo)
+app.add_typer(study, name="study")
+app.command(
+    epilog=examples(
+        "fedica local data.csv -o client-07.safetensors",
+        "fedica local data.csv --study study.json --key client-07.key -o client-07.safetensors",
+        "fedica local data.npy --components 10 --client client-07 -o out.safetensors --dry-run",
+    )
+)(local)
+app.command(epilog=examples("fedica inspect client-07.safetensors", "fedica inspect --json study.json"))(inspect)
+app.command(
+    epilog=examples(
+        "fedica aggregate inbox -o result",
+        "fedica aggregate inbox --study study.json --trust-keys keys --require-all -o result",
+        "fedica aggregate inbox --exclude client-07 --fail-on outlying -o without-07",
+        "fedica aggregate inbox late/client-31.safetensors --like result -o result-2",
+    )
+)(aggregate)
+app.command(
+    epilog=examples(
+        "fedica apply aggregate.safetensors data.csv -o sources.csv",
+        "fedica apply aggregate.safetensors data.npy --study study.json -o sources.npy",
+    )
+)(apply)
+app.command(epilog=examples("fedica keygen client-07", "fedica keygen client-07 -o keys"))(keygen)
 app.add_typer(reproduce, name="reproduce")
 app.command(
     epilog=examples(

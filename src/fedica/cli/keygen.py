@@ -1,0 +1,37 @@
+"""``fedica keygen``: a key of its own for a client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedica.cli.voice import Json, Quiet, Verbose, Voice
+
+
+def keygen(
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The client that the key stands for.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the two files.")] = Path(),
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make the key that a client signs its contribution with.
+
+    CLIENT.key is private: keep it, never send it. CLIENT.pub goes to the coordinator, by a channel that both trust.
+    Existing keys are never overwritten.
+    """
+    from fedica.exchange import keygen as make_key
+    from fedica.exchange import read_public_key
+
+    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
+    voice.progress(f"making a key for {client}")
+    private, public = make_key(client, output)
+    fingerprint = read_public_key(public)[1]
+    if voice.result({"client": client, "private": str(private), "public": str(public), "ed25519": fingerprint}):
+        voice.out.print(
+            f"{private}: private; keep it, never send it\n{public}: send it to the coordinator\n"
+            f"public key {fingerprint}",
+            soft_wrap=True,
+        )

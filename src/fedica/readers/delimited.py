@@ -1,0 +1,173 @@
+"""Text tables as people have them: comma, semicolon or tab; decimal comma; quoted headers; any of three encodings.
+
+The file is passed twice: once over its bytes (encoding, number of lines), once over its cells, in blocks of rows that
+go straight into the array, so that memory stays about the array however large the file is.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fedica.arrays import Array
+from fedica.errors import DataError, FormatError
+from fedica.readers.cells import Column, Decimals, is_number_or_missing
+from fedica.readers.sheet import Sheet
+
+DELIMITERS = (";", "\t", ",", "|")
+"""Tried in this order: a file with semicolons may have commas inside its numbers, hardly the other way round."""
+MAX_LINE = 64 * 1024 * 1024
+"""Most bytes of one line: what has longer ones is not a table."""
+_CHUNK = 4 * 1024 * 1024
+_SNIFFED_LINES = 50
+_BLOCK_CELLS = 200_000
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """What a pass over the bytes tells: the encoding, and the most rows that there can be."""
+
+    encoding: str
+    n_lines: int
+    note: str = ""
+
+
+def read_delimited(path: Path, columns: Sequence[str] | None) -> Sheet:
+    """Read a text table; find out for itself how it is written."""
+    try:
+        seen = look_at_bytes(path)
+        delimiter = find_delimiter(path, seen.encoding)
+        with open(path, encoding=seen.encoding, newline="") as stream:
+            rows = _rows(csv.reader(stream, delimiter=delimiter, skipinitialspace=True))
+            return _read_rows(rows, path, columns, seen, Decimals(delimiter))
+    except csv.Error as error:
+        raise FormatError(f"{path}: it is not a text table that can be read ({error}).") from error
+    except UnicodeError as error:
+        raise FormatError(f"{path}: its text is damaged ({error}). Save it as UTF-8.") from error
+
+
+def look_at_bytes(path: Path) -> Bytes:
+    """Pass over the file once, to learn whether it is text, in which encoding, and of how many lines at most."""
+    with open(path, "rb") as stream:
+        start = stream.read(4)
+        stream.seek(0)
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            encoding, valid_utf8 = "utf-16", False
+        else:
+            encoding, valid_utf8 = "utf-8-sig", True
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        n_lines, since_break = 1, 0
+        while chunk := stream.read(_CHUNK):
+            if encoding != "utf-16" and b"\0" in chunk:
+                raise FormatError(f"{path}: it is not text (there is a zero byte in it).")
+            n_lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
+            last = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+            since_break = len(chunk) - 1 - last if last >= 0 else since_break + len(chunk)
+            if since_break > MAX_LINE:
+                raise FormatError(f"{path}: a line has more than {MAX_LINE} bytes; it is not a table.")
+            valid_utf8 = valid_utf8 and _decodes(decoder, chunk)
+        if stream.tell() == 0:
+            raise FormatError(f"{path}: the file is empty.")
+        valid_utf8 = valid_utf8 and _decodes(decoder, b"", final=True)
+    if encoding == "utf-16" or valid_utf8:
+        return Bytes(encoding, n_lines)
+    return Bytes("latin-1", n_lines, "the file is not UTF-8; its names were read as Latin-1.")
+
+
+def find_delimiter(path: Path, encoding: str) -> str:
+    """Return the first delimiter that cuts the first lines into the same number of columns, two or more."""
+    with open(path, encoding=encoding, newline="") as stream:
+        lines = list(itertools.islice(stream, _SNIFFED_LINES))
+    for delimiter in DELIMITERS:
+        try:
+            widths = {len(row) for row in _rows(csv.reader(iter(lines), delimiter=delimiter, skipinitialspace=True))}
+        except csv.Error:
+            continue
+        if len(widths) == 1 and max(widths) > 1:
+            return delimiter
+    counts = {delimiter: sum(line.count(delimiter) for line in lines) for delimiter in DELIMITERS}
+    return max(counts, key=lambda delimiter: counts[delimiter])  # ragged: the reading will say where
+
+
+def _rows(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Rows without those that are blank."""
+    return (row for row in reader if row and any(map(str.strip, row)))
+
+
+def _read_rows(
+    rows: Iterator[list[str]], path: Path, wanted: Sequence[str] | None, seen: Bytes, decimals: Decimals
+) -> Sheet:
+    first = next(rows, None)
+    if first is None:
+        raise FormatError(f"{path}: the file has no rows.")
+    if first[0].lstrip().startswith("#"):  # as numpy.savetxt writes its header
+        first = [first[0].lstrip().lstrip("#"), *first[1:]]
+    has_header = not all(map(is_number_or_missing, first))
+    names = _names(first) if has_header else tuple(f"column {k + 1}" for k in range(len(first)))
+    if not has_header:
+        rows = itertools.chain([first], rows)
+    table = [
+        Column(name, must_be_numbers=wanted is not None and name in wanted)
+        for name in names
+        if wanted is None or not has_header or name in wanted
+    ]
+    places = [k for k, name in enumerate(names) if wanted is None or not has_header or name in wanted]
+    values, n_rows = _fill(rows, path, table, places, len(names), seen.n_lines, 2 if has_header else 1, decimals)
+    if n_rows == 0:
+        raise DataError(f"{path}: the file has names of columns, but no rows under them.")
+    decimals.check(path)
+    numeric = [k for k, column in enumerate(table) if column.is_numeric(path)]
+    left_out = {column.name: column.what for k, column in enumerate(table) if k not in set(numeric)}
+    left_out |= {name: "not wanted" for k, name in enumerate(names) if k not in set(places)}
+    if len(numeric) < len(table):
+        values = values[:, numeric]
+    notes = [seen.note] if seen.note else []
+    if decimals.comma:
+        notes.append("numbers were read with a decimal comma.")
+    return Sheet(values, tuple(table[k].name for k in numeric) if has_header else None, left_out, tuple(notes))
+
+
+def _fill(
+    rows: Iterator[list[str]],
+    path: Path,
+    table: list[Column],
+    places: list[int],
+    width: int,
+    most_rows: int,
+    line: int,
+    decimals: Decimals,
+) -> tuple[Array, int]:
+    """Convert the rows block by block, into memory that is taken once."""
+    values = np.empty((most_rows, len(table)))
+    done, block = 0, max(1, _BLOCK_CELLS // width)
+    while chunk := list(itertools.islice(rows, block)):
+        for k, row in enumerate(chunk):
+            if len(row) != width:
+                raise FormatError(
+                    f"{path}: every row must have {width} cells; row {line + done + k} (blank ones not counted) has "
+                    f"{len(row)}. Is a delimiter inside a text that is not quoted?"
+                )
+        cells = list(zip(*chunk, strict=True))
+        for k, (column, place) in enumerate(zip(table, places, strict=True)):
+            values[done : done + len(chunk), k] = column.convert(cells[place], line + done, decimals)
+        done += len(chunk)
+    return values[:done], done
+
+
+def _names(header: list[str]) -> tuple[str, ...]:
+    """Clean names of columns; one without a name is called by its number, the first one as row numbers are."""
+    return tuple(name.strip() or ("row number" if k == 0 else f"column {k + 1}") for k, name in enumerate(header))
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> bool:
+    try:
+        decoder.decode(chunk, final)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,35 @@
+"""A list of features that somebody wrote: one name a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fedica.errors import FormatError, InputError
+from fedica.records import check_features, check_name
+
+MAX_BYTES = 8 * 1024 * 1024
+
+
+def read_names(path: str | Path) -> tuple[str, ...]:
+    """Return the names in a text file, one a line, in order; blank lines and lines that start with # are skipped."""
+    file = Path(path)
+    try:
+        if not file.is_file():
+            raise FormatError(f"{file}: a text file with one name a line was wanted; there is none of this name.")
+        if file.stat().st_size > MAX_BYTES:
+            raise FormatError(f"{file}: a list of names has at most {MAX_BYTES} bytes; {file.stat().st_size} came.")
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FormatError(f"{file}: cannot be read ({error.strerror or error}).") from error
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{file}: a list of names must be UTF-8 text; byte {error.start} is not.") from error
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise FormatError(f"{str(file)!r} cannot be the path of a file ({error}).") from error
+    names = [line.strip() for line in text.splitlines()]
+    names = [name for name in names if name and not name.startswith("#")]
+    try:
+        return check_features([check_name(name, "a feature's name") for name in names], "a list of features")
+    except InputError as error:
+        raise FormatError(f"{file}: {error}") from error

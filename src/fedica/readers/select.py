@@ -1,0 +1,162 @@
+"""Which columns of a sheet are features, and what happens to rows with missing values."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedica.errors import DataError
+from fedica.readers.sheet import Sheet
+
+Keep = Callable[[str, str], bool]
+"""Asked whether to keep a column that looks like no feature: its name, and why it looks so."""
+
+_ID_NAME = re.compile(
+    r"(?i)(.*[\s_.-])?(id|ids|uid|uuid|guid|idx|index|identifier|subject|participant|patient|mrn|ssn|record|row|nr|no)"
+    r"([\s_.-]*(id|nr|no|number|code|key))?"
+)
+_CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
+_DATE_NAME = re.compile(r"(?i)(.*[\s_.-])?(date|datetime|timestamp|time|dob|birthdate|year|month|day)")
+_BLOCK_NUMBERS = 4_000_000
+
+_Chosen = tuple[NDArray[Any], tuple[str, ...] | None, dict[str, str], tuple[str, ...]]
+
+
+def choose_columns(
+    sheet: Sheet, file: Path, columns: Sequence[str] | None, *, lacking_ok: bool, keep: Keep | None
+) -> _Chosen:
+    """Return values, names, what was left out and why, and the notes that say so."""
+    if sheet.names is not None:
+        _check_distinct(sheet, file)
+    if columns is None:
+        chosen = _without_suspects(sheet, keep)
+    elif sheet.names is None:
+        chosen = _by_position(sheet, file, columns)
+    else:
+        chosen = _by_name(sheet, file, columns, lacking_ok=lacking_ok)
+    if chosen[0].shape[1] == 0:
+        what = ", ".join(f"{name!r} ({why})" for name, why in list(chosen[2].items())[:5])
+        raise DataError(f"{file}: no column of numbers is left; left out: {what or 'nothing, the file has none'}.")
+    return chosen
+
+
+def _check_distinct(sheet: Sheet, file: Path) -> None:
+    twice = [name for name, count in Counter((*(sheet.names or ()), *sheet.left_out)).items() if count > 1]
+    if twice:
+        raise DataError(f"{file}: two columns are called {twice[0]!r}; every column needs a name of its own.")
+
+
+def _by_position(sheet: Sheet, file: Path, columns: Sequence[str]) -> _Chosen:
+    n_columns = sheet.values.shape[1]
+    if n_columns != len(columns):
+        raise DataError(
+            f"{file}: {len(columns)} features are wanted; the file has {n_columns} columns, which it does not name. "
+            "Name its columns, or give exactly the wanted ones in order."
+        )
+    note = f"the file does not name its columns: they were taken to be the {n_columns} wanted features, in order."
+    return sheet.values, tuple(columns), {}, (note,)
+
+
+def _by_name(sheet: Sheet, file: Path, columns: Sequence[str], *, lacking_ok: bool) -> _Chosen:
+    names = sheet.names or ()
+    for name in columns:
+        if name in sheet.left_out:
+            raise DataError(f"{file}: the column {name!r} must hold numbers; it holds {sheet.left_out[name]}.")
+    place = {name: k for k, name in enumerate(names)}
+    lacking = [name for name in columns if name not in place]
+    if lacking and (not lacking_ok or len(lacking) == len(columns)):
+        others = [name for name in names if name not in set(columns)][:5]
+        raise DataError(
+            f"{file}: {len(lacking)} of {len(columns)} wanted features are not there: {_listed(lacking)}. "
+            + (f"It has, among others, {_listed(others)}. " if others else "")
+            + "Rename the columns; or list those that you have in a file, and give it with --features."
+        )
+    wanted = tuple(name for name in columns if name in place)
+    order = [place[name] for name in wanted]
+    values = sheet.values if order == list(range(len(names))) else sheet.values[:, order]
+    rest = [name for name in (*names, *sheet.left_out) if name not in set(wanted)]
+    notes = [f"left out because they are not wanted: {_listed(rest)}."] if rest else []
+    if lacking:
+        notes.append(f"{len(lacking)} of {len(columns)} features are not there: {_listed(lacking)}.")
+    return values, wanted, dict.fromkeys(rest, "not wanted"), tuple(notes)
+
+
+def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
+    """Leave out what looks like an identifier or a date; nothing is left out without a note."""
+    left_out = dict(sheet.left_out)
+    names = sheet.names or tuple(f"column {k + 1}" for k in range(sheet.values.shape[1]))
+    kept = []
+    for k, name in enumerate(names):
+        why = suspicion(name if sheet.names else "", sheet.values[:, k], first=k == 0)
+        if why and not (keep is not None and keep(name, why)):
+            left_out[name] = why
+        else:
+            kept.append(k)
+    values = sheet.values if len(kept) == len(names) else sheet.values[:, kept]
+    notes = [f"the column {name!r} was left out: it holds {why}." for name, why in left_out.items()]
+    if set(left_out) - set(sheet.left_out):
+        notes.append("to keep a column that was left out, list the columns to use in a file and give it as --features.")
+    return values, tuple(names[k] for k in kept) if sheet.names else None, left_out, tuple(notes)
+
+
+def suspicion(name: str, column: NDArray[Any], *, first: bool) -> str:
+    """Say why a column of numbers is no feature; an empty text if it may be one.
+
+    A first column without a name, as spreadsheets and data frames write their row numbers, is an identifier; so is a
+    column that counts up in equal steps, whatever it is called.
+    """
+    if _ID_NAME.fullmatch(name) or _CAMEL_ID.fullmatch(name):
+        return "an identifier, by its name"
+    if _DATE_NAME.fullmatch(name):
+        return "a date or a time, by its name"
+    if column.size >= 10 and np.isfinite(column[:10]).all():
+        step = float(column[1]) - float(column[0])
+        if step > 0 and np.allclose(np.diff(column[:10].astype(float)), step, rtol=1e-6):  # a quick look, then all
+            steps = np.diff(np.asarray(column, dtype=np.float64))
+            if np.allclose(steps, step, rtol=1e-3):
+                return "a counter or a time axis: its values grow in equal steps"
+    if first and not name and column.size and np.all(column == np.arange(column.size)):
+        return "row numbers"
+    return ""
+
+
+def drop_or_refuse_missing(
+    values: NDArray[Any], features: tuple[str, ...] | None, file: Path, *, drop: bool
+) -> tuple[NDArray[Any], int]:
+    """Return rows that are finite, and how many were dropped; refuse with the count of each column unless asked to."""
+    if values.dtype.kind not in "fc":
+        return values, 0
+    rows = max(1, _BLOCK_NUMBERS // max(values.shape[1], 1))
+    whole = np.ones(values.shape[0], dtype=bool)
+    counts = np.zeros(values.shape[1], dtype=np.int64)
+    for start in range(0, values.shape[0], rows):
+        finite = np.isfinite(values[start : start + rows])
+        whole[start : start + rows] = finite.all(axis=1)
+        counts += (~finite).sum(axis=0)
+    n_bad = int(values.shape[0] - whole.sum())
+    if n_bad == 0:
+        return values, 0
+    if not drop:
+        worst = np.argsort(-counts, kind="stable")[: min(5, np.count_nonzero(counts))]
+        names = features or tuple(f"column {k + 1}" for k in range(counts.size))
+        listed = ", ".join(f"{names[k]!r} {counts[k]}" for k in worst)
+        more = np.count_nonzero(counts) - worst.size
+        raise DataError(
+            f"{file}: {n_bad} of {values.shape[0]} rows have missing or infinite values: {listed}"
+            + (f" and {more} more columns" if more else "")
+            + ". Fill them, or drop these rows with --drop-missing."
+        )
+    if not whole.any():
+        raise DataError(f"{file}: every one of the {values.shape[0]} rows has a missing or infinite value.")
+    return values[whole], n_bad
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(repr(name[:60]) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

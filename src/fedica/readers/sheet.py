@@ -1,0 +1,58 @@
+"""What a file holds: a sheet as the reader of its format found it, and the table that is left to work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """The columns of numbers of one file.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, p)
+        Numbers; NaN where the file has none.
+    names : tuple of str, optional
+        Names of these columns, if the file names its columns.
+    left_out : mapping of str to str
+        Columns that hold no numbers, and what they hold instead.
+    notes : tuple of str
+        What the reader noticed, one sentence each.
+    """
+
+    values: NDArray[Any]
+    names: tuple[str, ...] | None
+    left_out: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Data that can be fitted.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_features)
+        Finite numbers. A memory-mapped array where the file is one.
+    features : tuple of str, optional
+        Names of the columns, if the file has them.
+    source : str
+        The file.
+    left_out : mapping of str to str
+        Columns that were left out, and why.
+    n_dropped : int
+        Rows that were dropped because a value was missing.
+    notes : tuple of str
+        What was noticed, one sentence each; everything that was left out is among them.
+    """
+
+    values: NDArray[Any]
+    features: tuple[str, ...] | None
+    source: str
+    left_out: dict[str, str]
+    n_dropped: int
+    notes: tuple[str, ...]

@@ -1,0 +1,20 @@
+"""What each command and each Flower handler calls: from files and records to records; nothing here prints."""
+
+from __future__ import annotations
+
+from fedica.workflow.apply import Applied, apply_global
+from fedica.workflow.combine import Combined, combine
+from fedica.workflow.contribute import Contributed, contribute
+from fedica.workflow.fields import Field, Inspected, inspect_file
+
+__all__ = [
+    "Applied",
+    "Combined",
+    "Contributed",
+    "Field",
+    "Inspected",
+    "apply_global",
+    "combine",
+    "contribute",
+    "inspect_file",
+]

@@ -1,0 +1,202 @@
+"""Back at the client: its sources by the global matrix, and whether they are better than those of its own fit."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedica.arrays import Array, RandomState, check_choice, generator
+from fedica.errors import DataError, FedicaError, InputError, OptionError
+from fedica.exchange import PublicAggregate, read_aggregate, read_study
+from fedica.exchange.files import PathLike, write_atomic
+from fedica.local import LocalICA, Recovered, cross_cumulants, recover
+from fedica.readers import read_data
+from fedica.records import Study
+from fedica.workflow.contribute import Progress, scaled
+from fedica.workflow.fields import parent_exists
+
+_ROWS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """Sources recovered with the global matrix.
+
+    Parameters
+    ----------
+    recovered : Recovered
+        The sources, and which global components they are.
+    own_dependence, global_dependence : float, optional
+        Mean squared fourth-order cross-cumulant of the sources by the client's own fit and by the global matrix, on
+        samples that the own fit did not see: the smaller, the more independent. ``None`` if they cannot be compared.
+    notes : tuple of str
+        What was noticed.
+    path : str, optional
+        Where the sources were written.
+    """
+
+    recovered: Recovered
+    own_dependence: float | None
+    global_dependence: float | None
+    notes: tuple[str, ...]
+    path: str | None
+
+    @property
+    def more_independent(self) -> bool | None:
+        """Whether the global matrix gives more independent sources than the client's own fit."""
+        if self.own_dependence is None or self.global_dependence is None:
+            return None
+        return self.global_dependence < self.own_dependence
+
+
+def apply_global(
+    aggregate: PublicAggregate | PathLike,
+    data: PathLike,
+    output: PathLike | None = None,
+    *,
+    study: Study | PathLike | None = None,
+    n_components: int | None = None,
+    solver: str = "auto",
+    drop_missing: bool = False,
+    random_state: RandomState = 0,
+    progress: Progress | None = None,
+) -> Applied:
+    """Recover a client's sources with the global mixing matrix, and compare with its own fit.
+
+    Parameters
+    ----------
+    aggregate : PublicAggregate or path-like
+        What came back from the coordinator: aggregate.safetensors, or the folder it is in.
+    data : path-like
+        The client's data.
+    output : path-like, optional
+        Where to write the sources, one column a component: .npy or .csv.
+    study : Study or path-like, optional
+        The study, if there is one: the data is scaled as it says.
+    n_components : int, optional
+        How many components this client has, if fewer than there are: only those that its own fit matches are used.
+    solver : str
+        Solver of its own fit, as in `LocalICA`.
+    drop_missing : bool
+        Whether rows with missing values are dropped, rather than refused.
+    random_state : int, RandomState, Generator or None
+        Seed of its own fit, and of the split of the samples.
+    progress : callable, optional
+        Told what is being done.
+
+    Returns
+    -------
+    Applied
+        The sources, and how independent they are.
+    """
+    tell = progress or (lambda text: None)
+    write = None if output is None else WRITERS[check_choice(Path(output).suffix, "the suffix of the output", WRITERS)]
+    if output is not None:
+        parent_exists(output)
+    public = aggregate if isinstance(aggregate, PublicAggregate) else read_aggregate(_public_file(aggregate))
+    agreed = study if study is None or isinstance(study, Study) else read_study(study)
+    _check_study(public, agreed)
+
+    tell(f"reading {os.fspath(data)}")
+    features = public.terms.features or (agreed.features if agreed else None)
+    table = read_data(data, columns=features, lacking_ok=True, drop_missing=drop_missing)
+    X = np.asarray(scaled(table, agreed), dtype=np.float64)
+    mixing = np.where(public.degenerate, 0.0, public.mixing)
+    if features is not None and table.features is not None and len(table.features) < len(features):
+        place = {name: k for k, name in enumerate(features)}
+        mixing = mixing[[place[name] for name in table.features]]
+        if mixing.shape[0] < mixing.shape[1]:
+            raise DataError(
+                f"{table.source}: {mixing.shape[0]} features cannot tell {mixing.shape[1]} components apart."
+            )
+
+    tell("fitting ICA to its own samples, to compare")
+    rng = generator(random_state)
+    r_own = min(n_components or public.n_components, X.shape[1])
+    if n_components is not None and not 1 <= n_components <= public.n_components:
+        raise OptionError(f"the aggregate has {public.n_components} components; {n_components} were asked for.")
+    settings: dict[str, Any] = {
+        "solver": solver,
+        "independence": public.terms.independence or "samples",
+        "mixing": public.terms.mixing or "general",
+    }
+    atoms, noticed = _fit(X, r_own, settings, rng)[1:]
+    recovered = recover(X, mixing, atoms=atoms)  # where the client has fewer atoms, the components that they match
+    own, together, said = _compare(X, recovered, atoms.shape[1], settings, rng)
+    if output is not None and write is not None:
+        tell(f"writing {os.fspath(output)}")
+        write_atomic(output, write(recovered))
+    return Applied(
+        recovered, own, together, (*table.notes, *noticed, *said), None if output is None else os.fspath(output)
+    )
+
+
+def _fit(X: Array, r: int, settings: dict[str, Any], rng: np.random.Generator) -> tuple[Array, Array, list[str]]:
+    """Return the unmixing matrix and the atoms of a fit, and its warnings as notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        local = LocalICA(r, random_state=rng, **settings).fit(X)
+    return local.components_, local.atoms_, [str(warning.message) for warning in caught]
+
+
+def _compare(
+    X: Array, recovered: Recovered, r: int, settings: dict[str, Any], rng: np.random.Generator
+) -> tuple[float | None, float | None, list[str]]:
+    """Fit one half of the samples, judge on the other, and the other way round; means for fit and global matrix."""
+    if settings["independence"] == "features":
+        return None, None, ["sources that are maps over features have no unseen samples to be judged on."]
+    if recovered.labels.size < 2 or r < 2:
+        return None, None, ["one source alone cannot be dependent on others."]
+    order = rng.permutation(X.shape[0])
+    halves = np.array_split(order, 2)
+    try:
+        pairs = []
+        for seen, unseen in (halves, halves[::-1]):
+            own = _fit(X[np.sort(seen)], r, settings, rng)[0]
+            pairs.append((cross_cumulants(X[unseen] @ own.T), cross_cumulants(X[unseen] @ recovered.components.T)))
+    except FedicaError as error:
+        return None, None, [f"its own fit to half of the samples failed, so nothing can be compared: {error}"]
+    own_mean, global_mean = np.mean(pairs, axis=0)
+    return float(own_mean), float(global_mean), []
+
+
+def _check_study(public: PublicAggregate, study: Study | None) -> None:
+    if public.terms.study is not None and study is None:
+        raise InputError(
+            f"the aggregate belongs to study {public.terms.study!r}, whose scales the data must be multiplied by. "
+            "Give the study's file with --study."
+        )
+    if study is not None and public.terms.study not in (None, study.id):
+        raise InputError(f"the aggregate belongs to study {public.terms.study!r}; {study.id!r} was given.")
+
+
+def _public_file(path: PathLike) -> Path:
+    return Path(path) / "aggregate.safetensors" if Path(path).is_dir() else Path(path)
+
+
+def _npy(recovered: Recovered) -> Iterator[bytes | memoryview]:
+    head = io.BytesIO()
+    sources = np.ascontiguousarray(recovered.sources)
+    header: dict[str, Any] = np.lib.format.header_data_from_array_1_0(sources)
+    np.lib.format.write_array_header_1_0(head, header)
+    yield head.getvalue()
+    yield sources.reshape(-1).view(np.uint8).data
+
+
+def _csv(recovered: Recovered) -> Iterator[bytes | memoryview]:
+    yield (",".join(f"component_{a}" for a in recovered.labels) + "\n").encode()
+    sources: NDArray[Any] = recovered.sources
+    for start in range(0, sources.shape[0], _ROWS_AT_ONCE):
+        rows = sources[start : start + _ROWS_AT_ONCE].tolist()
+        yield "".join(",".join(map(repr, row)) + "\n" for row in rows).encode()
+
+
+WRITERS = {".npy": _npy, ".csv": _csv}
