@@ -122,11 +122,11 @@ def robustness_trial(job: Job, methods: Sequence[str] = COMPARED) -> list[Row]:
         try:
             result = serve(faced.contributions, method)
             status, error = "ok", recovery_error(result.mixing, drawn.mixing)
-            numbers = (error.relative, error.frobenius, _misclustered(result, faced))
+            numbers = (error.relative, error.frobenius, _misclustered(result, faced), *_alarms(result, faced))
         except FedicaError as failure:
-            status, numbers = f"{type(failure).__name__}: {failure}", (np.nan, np.nan, np.nan)
+            status, numbers = f"{type(failure).__name__}: {failure}", (np.nan,) * 5
         rows.append(_row(method, numbers, honest.relative, time.perf_counter() - start, status))
-    rows.append(_row(HONEST, (honest.relative, honest.frobenius, 0.0), honest.relative, 0.0, "ok"))
+    rows.append(_row(HONEST, (honest.relative, honest.frobenius, 0.0, 1.0, 0.0), honest.relative, 0.0, "ok"))
     return rows
 
 
@@ -228,14 +228,16 @@ def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in table)
 
 
-def _row(method: str, numbers: tuple[float, float, float], honest: float, seconds: float, status: str) -> Row:
-    error, frobenius, misclustered = map(float, numbers)
+def _row(method: str, numbers: tuple[float, ...], honest: float, seconds: float, status: str) -> Row:
+    error, frobenius, misclustered, recall, false_alarms = map(float, numbers)
     return {
         "method": method,
         "error": error,
         "frobenius": frobenius,
         "over_honest": error / honest if honest > 0 else np.nan,
         "misclustered": misclustered,
+        "recall": recall,
+        "false_alarms": false_alarms,
         "seconds": round(seconds, 6),
         "status": status,
     }
@@ -244,6 +246,15 @@ def _row(method: str, numbers: tuple[float, float, float], honest: float, second
 def _misclustered(result: Aggregate, faced: AtomFederation) -> float:
     """Share of the honest clients' atoms that are in the wrong group."""
     return misclustering(result.labels, np.concatenate(faced.labels), faced.mixing.shape[1]).overall
+
+
+def _alarms(result: Aggregate, faced: AtomFederation) -> tuple[float, float]:
+    """Share of the attackers that are called outlying (1 if there are none), and of the honest clients."""
+    assert result.trust is not None
+    outlying = np.array([verdict == "outlying" for verdict in result.trust.verdict])
+    attackers = ~faced.honest
+    recall = float(outlying[attackers].mean()) if attackers.any() else 1.0
+    return recall, float(outlying[faced.honest].mean())
 
 
 def _short(value: Value) -> str:
