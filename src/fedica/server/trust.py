@@ -19,7 +19,7 @@ FEWER = 1.5
 """A client has few samples when they let expect so many times the radius: less than half of what the others have."""
 SAMPLES_SLACK = 3.0
 """How many times the error that falls as 1/sqrt(n_samples) is still explained by few samples."""
-SAMPLES_NEEDED = 20.0
+SAMPLES_NEEDED = 40.0
 """With fewer than so many times r^2 samples any local ICA may find anything: r^2 is what theory asks for at least."""
 COMPARED = 60
 """Outlying clients looked at for agreement among themselves."""
