@@ -20,6 +20,7 @@ from fedica.cli.demo import demo
 from fedica.cli.inspect import inspect
 from fedica.cli.keygen import keygen
 from fedica.cli.local import local
+from fedica.cli.report import report
 from fedica.cli.reproduce import app as reproduce
 from fedica.cli.simulate import simulate
 from fedica.cli.study import app as study
@@ -103,6 +104,9 @@ app.command(
         "fedica apply aggregate.safetensors data.npy --study study.json -o sources.npy",
     )
 )(apply)
+app.command(
+    epilog=examples("fedica report result", "fedica report result -o page.html --figures figures --image 28x28")
+)(report)
 app.command(epilog=examples("fedica keygen client-07", "fedica keygen client-07 -o keys"))(keygen)
 app.add_typer(reproduce, name="reproduce")
 app.command(

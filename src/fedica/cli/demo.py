@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the contributions and the picture.")
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder for contributions, picture, result and report."),
     ] = Path("fedica-demo"),
     condition: Annotated[
         float, typer.Option(min=1, metavar="C", help="Condition number of the mixing matrix; 1: orthogonal.")
@@ -28,13 +29,20 @@ def demo(
 
     Six photographs are mixed by one matrix that nobody knows. Every client holds a tile of the mixtures, runs ICA on it
     and sends one small file; the server puts the files together. Prints the error of every client alone and of every
-    way to aggregate, and saves a picture of what was recovered. Needs no network and less than half a minute.
+    way to aggregate, and saves a picture of what was recovered, the result and its report. Needs no network and less
+    than half a minute.
     """
+    from fedica.exchange import Received, read_contributions, write_folder
+    from fedica.report import write_report
     from fedica.simulate.demo import run_demo
 
     out = console()
     with out.status("starting") as status:  # seen on a terminal alone
         result = run_demo(output, condition=condition, random_state=random_state, progress=status.update)
+        status.update("the report is written")
+        received = [x for x in read_contributions(result.contributions) if isinstance(x, Received)]
+        write_folder(result.aggregate, output / "result", provenance=[x.provenance for x in received])
+        page = write_report(output / "result", image="no")  # six mixtures are channels, not pixels
 
     out.print(f"Six photographs, mixed by one unknown matrix. {len(result.clients)} clients hold a tile each.\n")
     print_table(
@@ -60,6 +68,7 @@ def demo(
     )
     out.print(_conclusion(result))
     out.print(f"\nPicture: {result.picture}", soft_wrap=True)
+    out.print(f"Report: {page}", soft_wrap=True)
     out.print(f"Contributions: {result.contributions}", soft_wrap=True)
     out.print(f"Done in {result.seconds:.1f} s.")
 

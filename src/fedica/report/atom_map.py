@@ -12,8 +12,10 @@ from fedica.report.agreement import Agreement
 
 MOST_ATOMS = 8000
 """More points than this are no longer seen apart, and a browser takes long to draw them."""
-NOWHERE = 55.0
+NOWHERE = 45.0
 """Degrees at which an atom is drawn as strongly to the middle as to its component."""
+PULL = 4
+"""So that an atom of an ordinary error stays at its mark, however many others there are."""
 CLOUD = 20.0
 """Degrees that fill the cloud around a component's mark."""
 
@@ -47,7 +49,7 @@ class AtomMap:
 def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MOST_ATOMS) -> AtomMap:
     """Place every atom between the marks of the components by its angles to them.
 
-    Components stand on a circle. An atom is drawn to each mark with the weight 1 / angle^2, and to the middle with a
+    Components stand on a circle. An atom is drawn to each mark with the weight 1 / angle^4, and to the middle with a
     constant one: it falls on the mark of a component that it equals, between two that it mixes, and into the middle
     when it is near none. Around a mark the atoms form a cloud: the direction shows how they differ from the component
     (their two main directions), the radius is the angle, up to 20 degrees. Time is linear in the number of atoms.
@@ -60,8 +62,8 @@ def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MOST_AT
     atoms = aggregate.atoms[:, shown]
     cosines = aggregate.mixing.T @ atoms  # (r, n)
     angles = np.degrees(np.arccos(np.minimum(np.abs(cosines), 1.0)))
-    weights = 1 / np.maximum(angles, 1e-3) ** 2
-    places = (weights.T @ marks) / (weights.sum(axis=0) + NOWHERE**-2)[:, None]
+    weights = 1 / np.maximum(angles, 1e-2) ** PULL
+    places = (weights.T @ marks) / (weights.sum(axis=0) + NOWHERE**-PULL)[:, None]
 
     label = aggregate.labels[shown]
     nearest = np.where(label >= 0, label, angles.argmin(axis=0))

@@ -160,7 +160,8 @@ def describe_trust(aggregate: Aggregate, agreement: Agreement) -> Description:
 
 def describe_spectrum(aggregate: Aggregate) -> Description:
     """Return the spectrum of `plot_spectrum`."""
-    r, values = aggregate.n_components, aggregate.spectrum
+    r = aggregate.n_components
+    values = aggregate.spectrum[: shown_eigenvalues(aggregate)]
     place = np.arange(1, values.size + 1)
     trace = {
         "type": "scatter",
@@ -194,7 +195,11 @@ def describe_spectrum(aggregate: Aggregate) -> Description:
     }
     layout = _layout("Spectrum of the affinity") | {
         "xaxis": _axis(
-            "eigenvalue", range=[0.5, max(values.size, r + 1) + 0.9], showgrid=False, dtick=max(1, values.size // 15)
+            "eigenvalue",
+            range=[0.5, max(values.size, r + 1) + 0.9],
+            showgrid=False,
+            tickangle=0,
+            **({"dtick": 1} if values.size <= 12 else {"nticks": 8}),
         ),
         "yaxis": _axis("", rangemode="tozero"),
         "shapes": [line],
@@ -202,6 +207,11 @@ def describe_spectrum(aggregate: Aggregate) -> Description:
         "height": 320,
     }
     return {"data": [trace], "layout": layout}
+
+
+def shown_eigenvalues(aggregate: Aggregate) -> int:
+    """How many eigenvalues are drawn: those that were taken, and as many again, to see the gap."""
+    return min(aggregate.spectrum.size, max(2 * aggregate.n_components + 4, 12))
 
 
 def describe_atoms(aggregate: Aggregate, atom_map: AtomMap) -> Description:
@@ -232,15 +242,15 @@ def describe_atoms(aggregate: Aggregate, atom_map: AtomMap) -> Description:
                 "marker": {
                     "symbol": [SYMBOLS[k % len(SYMBOLS)] + ("-open" if a < 0 else "") for k in owner[mine].tolist()],
                     "color": colour(a),
-                    "size": 8 if owner.size < 2000 else 6,
-                    "opacity": 0.8,
+                    "size": 8 if owner.size < 1500 else 5,
+                    "opacity": 0.8 if owner.size < 1500 else 0.6,
                 },
             }
         )
     labels = [
         {
-            "x": float(1.3 * x),
-            "y": float(1.3 * y),
+            "x": float(1.24 * x),
+            "y": float(1.24 * y),
             "text": f"<b>{a}</b>",
             "showarrow": False,
             "font": {"color": colour(a), "size": 15},
@@ -257,7 +267,7 @@ def describe_atoms(aggregate: Aggregate, atom_map: AtomMap) -> Description:
         "showlegend": False,
         "name": "marks",
     }
-    hidden = {"visible": False, "range": [-1.5, 1.5]}
+    hidden = {"visible": False, "range": [-1.36, 1.36]}
     layout = _layout("All atoms") | {
         "xaxis": hidden | {"scaleanchor": "y", "constrain": "domain"},
         "yaxis": dict(hidden),

@@ -152,13 +152,13 @@ def _details(aggregate: Aggregate, agreement: Agreement) -> tuple[str, ...]:
     source = _SOURCES.get(str(aggregate.options.get("n_components_from")), "{r} components.")
     lines = [source.format(r=r)]
     if n_clients > 1:
-        weakest = int(np.lexsort((-aggregate.spread, aggregate.support))[0])
-        least, spread = int(aggregate.support[weakest]), float(aggregate.spread[weakest])
+        least, widest = int(aggregate.support.min()), float(np.nanmax(aggregate.spread, initial=0.0))
         each = "The component is" if r == 1 else "Every component is"
+        rarest = f" (component {int(aggregate.support.argmin())})" if r > 1 and least < aggregate.support.max() else ""
+        how_many = f"all {n_clients}" if least == n_clients else f"at least {least} of the {n_clients}"
         lines.append(
-            f"{each} seen by {'all' if least == n_clients else f'at least {least} of the'} {n_clients} clients"
-            + ("" if least == n_clients or r == 1 else f"; by fewest component {weakest}")
-            + (f", at a median angle of {spread:.1f}°." if np.isfinite(spread) else ".")
+            f"{each} seen by {how_many} clients{rarest}, "
+            f"whose atoms are at a median angle of {'' if r == 1 else 'at most '}{widest:.1f}° to it."
         )
     judged = [k for k in range(n_clients) if agreement.verdict[k] in ("trusted", "weak", "not judged")]
     lacking = [k for k in judged if not agreement.has[k].all()]

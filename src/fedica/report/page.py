@@ -131,6 +131,7 @@ def render_report(
             n_atoms_hidden=aggregate.labels.size - atom_map.shown.size,
             n_unmatched=int((aggregate.labels < 0).sum()),
             bins=BINS,
+            spectrum_text=_spectrum_text(aggregate),
             cards=component_cards(aggregate, image=image),
             colours=[colour(a) for a in range(aggregate.n_components)],
             facts=facts(aggregate, material.summary),
@@ -156,6 +157,17 @@ def material_of(result: Aggregate | ResultFolder | PathLike, provenance: tuple[P
     if not isinstance(result, ResultFolder):
         folder, result = os.fspath(result), read_folder(result)
     return Material(result.aggregate, result.provenance or provenance, result.summary, folder)
+
+
+def _spectrum_text(aggregate: Aggregate) -> str:
+    """Say what the spectrum shows, for those who do not see it."""
+    values, r = aggregate.spectrum, aggregate.n_components
+    if values.size <= r:
+        return f"Spectrum: {values.size} eigenvalues; {r} components were taken."
+    return (
+        f"Spectrum: the {r} eigenvalues that were taken go from {values[0]:.3g} down to {values[r - 1]:.3g}, "
+        f"the next one is {values[r]:.3g}."
+    )
 
 
 def _default_path(result: object) -> Path:

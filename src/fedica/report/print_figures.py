@@ -18,7 +18,7 @@ from fedica.records import Aggregate
 from fedica.report.agreement import agreement_of, confidence_cones
 from fedica.report.atom_map import map_atoms
 from fedica.report.components import ImageShape, feature_names, image_shape
-from fedica.report.figures import ACCENT, GRID, HEAT, INK, QUIET, colour
+from fedica.report.figures import ACCENT, GRID, HEAT, INK, QUIET, colour, shown_eigenvalues
 from fedica.report.headline import short
 from fedica.report.scalp import montage_of, scalp_maps
 
@@ -132,10 +132,11 @@ def _draw_clients(figure: Figure, aggregate: Aggregate) -> None:
 def _draw_spectrum(figure: Figure, aggregate: Aggregate) -> None:
     figure.set_size_inches(4.2, 2.6)
     ax, r = figure.add_subplot(), aggregate.n_components
-    place = np.arange(1, aggregate.spectrum.size + 1)
+    values = aggregate.spectrum[: shown_eigenvalues(aggregate)]
+    place = np.arange(1, values.size + 1)
     ax.grid(axis="y", color=GRID, linewidth=0.5)
-    ax.plot(place, aggregate.spectrum, color=QUIET, linewidth=0.7, zorder=2)
-    ax.scatter(place, aggregate.spectrum, c=[ACCENT if i <= r else "#a9b1bb" for i in place], s=18, zorder=3)
+    ax.plot(place, values, color=QUIET, linewidth=0.7, zorder=2)
+    ax.scatter(place, values, c=[ACCENT if i <= r else "#a9b1bb" for i in place], s=18, zorder=3)
     ax.axvline(r + 0.5, color=ACCENT, linestyle="--", linewidth=1)
     ax.annotate(
         f"{r} chosen",
@@ -160,13 +161,11 @@ def _draw_atoms(figure: Figure, aggregate: Aggregate) -> None:
             mine = (label == a) & (owner % len(_MARKERS) == shape)
             x, y = atom_map.places[mine].T
             inside = "none" if a < 0 else colour(a)
-            ax.scatter(
-                x, y, marker=marker, s=16, alpha=0.8, facecolors=inside, edgecolors=colour(a), linewidths=0.6
-            )
+            ax.scatter(x, y, marker=marker, s=16, alpha=0.8, facecolors=inside, edgecolors=colour(a), linewidths=0.6)
         if a >= 0:
-            x, y = 1.3 * atom_map.marks[a]
+            x, y = 1.24 * atom_map.marks[a]
             ax.text(x, y, str(a), color=colour(a), fontweight="bold", fontsize=10, ha="center", va="center")
-    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal")
+    ax.set(xlim=(-1.36, 1.36), ylim=(-1.36, 1.36), aspect="equal")
     ax.axis("off")
 
 

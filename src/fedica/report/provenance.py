@@ -47,8 +47,10 @@ def facts(aggregate: Aggregate, summary: Mapping[str, Any] | None) -> dict[str, 
     if certificate is not None:
         gamma = certificate.kmeans_gamma
         if gamma is not None:
-            shown["grouping"] = f"k-means objective proven within {100 * gamma:.3g} % of the optimum"
-        shown["centres"] = f"proven within {100 * float(certificate.median_gap.max()):.2g} % of the best median"
+            shown["grouping"] = f"k-means objective at most {1 + gamma:.3g} times the optimum (proven)"
+        shown["centres"] = (
+            f"at most {1 + float(certificate.median_gap.max()):.6g} times the best median's distance (proven)"
+        )
         if not certificate.median_gap.any():
             shown["centres"] = "means: exact"
     return {name: str(value) for name, value in shown.items() if value is not None}
@@ -79,7 +81,12 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
             *(f"{name}={value!r}" for name, value in more.items()),
         ]
         return f"fedica.aggregate({', '.join(arguments)})"
-    words = ["fedica", "aggregate", *_inputs(sources, rejected), "-o", folder or "result"]
+    inputs = _inputs(sources, rejected)
+    words = ["fedica", "aggregate", *inputs, "-o", folder or "result"]
+    if not set(sources) <= set(inputs):  # a folder: whoever was withdrawn is still in it
+        words += [
+            word for x in aggregate.rejected if x.reason.startswith("withdrawn ") for word in ("--exclude", x.client)
+        ]
     if given is not None:
         words += ["--components", str(given)]
     words += ["--method", aggregate.method]

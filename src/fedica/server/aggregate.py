@@ -33,6 +33,7 @@ class Options:
     affinity: str
     weights: str | None
     n_init: int
+    seed: int | None
     rng: np.random.Generator
 
 
@@ -118,6 +119,7 @@ def aggregate(
         affinity=("squared" if method == "consensus" else "absolute") if affinity == "auto" else affinity,
         weights=None if weights is None else check_choice(weights, "weights", WEIGHTS),
         n_init=check_int(n_init, "n_init", minimum=1),
+        seed=int(random_state) if isinstance(random_state, int | np.integer) else None,
         rng=generator(random_state),
     )
     if n_components is not None:
@@ -155,6 +157,7 @@ def _run(
         "affinity": options.affinity,
         "weights": options.weights,
         "n_init": options.n_init,
+        "random_state": options.seed,  # with it the run can be repeated; None: only whoever holds the generator can
     }
     return _sorted_aggregate(admitted, run(admitted, r, options), method, taken)
 

@@ -17,7 +17,7 @@ from fedica.exchange import read_contribution, write_contribution
 from fedica.exchange.files import PathLike, cannot_write
 from fedica.local import LocalICA
 from fedica.matching import match
-from fedica.records import Contribution
+from fedica.records import Aggregate, Contribution
 from fedica.server import METHODS, aggregate
 from fedica.simulate.atoms import scramble
 from fedica.simulate.photographs import (
@@ -93,6 +93,8 @@ class DemoResult:
         Folder with the clients' messages.
     picture : Path
         The picture.
+    aggregate : Aggregate
+        What the default method made of the contributions.
     seconds : float
         From start to end.
     """
@@ -104,6 +106,7 @@ class DemoResult:
     pooled_honest: float
     contributions: Path
     picture: Path
+    aggregate: Aggregate
     seconds: float
 
     def error_of(self, method: str) -> float:
@@ -196,6 +199,7 @@ def run_demo(
         pooled_honest=pooled_honest,
         contributions=folder,
         picture=picture,
+        aggregate=together,
         seconds=time.perf_counter() - start,
     )
 

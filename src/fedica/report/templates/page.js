@@ -86,34 +86,32 @@
     const style = getComputedStyle(document.documentElement);
     return (name) => style.getPropertyValue(`--${name}`).trim();
   };
-  const themed = () => {
+  const dress = (layout) => {
     const css = colours();
-    return {
-      spectrum: {
-        "font.color": css("ink"), "xaxis.gridcolor": css("line"), "yaxis.gridcolor": css("line"),
-        "xaxis.linecolor": css("line"), "shapes[0].line.color": css("accent"), "annotations[0].font.color": css("accent"),
-      },
-      atoms: { "font.color": css("ink") },
-    };
+    layout.font.color = css("ink");
+    layout.hoverlabel = { bgcolor: css("ink"), bordercolor: css("ink"), font: { color: css("paper") } };
+    for (const axis of [layout.xaxis, layout.yaxis]) axis.gridcolor = css("line");
+    for (const shape of layout.shapes || []) {
+      shape.line.color = css("accent");
+      layout.annotations[0].font.color = css("accent");
+    }
+    return layout;
   };
   const draw = () => {
     const touch = matchMedia("(pointer: coarse)").matches;
     const options = { responsive: true, displayModeBar: false, displaylogo: false };
-    const theme = themed(), css = colours();
     for (const id of ["spectrum", "atoms"]) {
       const figure = data.figures[id];
       delete figure.layout.title;
       delete figure.layout.height; // the page's own boxes set the size
       figure.layout.margin = id === "atoms" ? { l: 4, r: 4, t: 4, b: 4 } : { l: 48, r: 12, t: 12, b: 44 };
       figure.layout.dragmode = touch ? false : "zoom";
-      figure.layout.hoverlabel = { bgcolor: css("ink"), bordercolor: css("ink"), font: { color: css("paper") } };
       if (id === "atoms")
         for (const trace of figure.data) {
           trace.selected = { marker: { opacity: 1, size: (trace.marker.size || 8) + 4 } };
           trace.unselected = { marker: { opacity: 0.12 } };
         }
-      Plotly.newPlot(id, figure.data, figure.layout, options);
-      Plotly.relayout(id, theme[id]);
+      Plotly.newPlot(id, figure.data, dress(figure.layout), options);
     }
     byId("atoms").on("plotly_click", (event) => {
       const about = event.points[0].customdata;
@@ -123,10 +121,8 @@
     document.documentElement.dataset.ready = String(Math.round(performance.now()));
   };
   const restyle = () => {
-    const theme = themed(), css = colours();
     for (const id of ["spectrum", "atoms"])
-      if (byId(id).data)
-        Plotly.relayout(id, { ...theme[id], "hoverlabel.bgcolor": css("ink"), "hoverlabel.font.color": css("paper") });
+      if (byId(id).data) Plotly.react(id, byId(id).data, dress(byId(id).layout));
   };
   addEventListener("load", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
