@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -16,7 +17,19 @@ PLAIN_WIDTH = 100
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help has no escapes: typer before 0.21 escapes "[default: ...]" for rich even in plain help."""
+    """A command whose help is plain and whole, whichever typer and click are installed.
+
+    Typer before 0.21 escapes "[default: ...]" for rich even in plain help, and a newer click forgets the help that such
+    a typer gives to arguments.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        hints = get_type_hints(unwrap(self.callback), include_extras=True) if self.callback is not None else {}
+        for parameter in self.params:
+            if getattr(parameter, "help", "") is None:
+                infos = [x for x in getattr(hints.get(parameter.name or ""), "__metadata__", ()) if hasattr(x, "help")]
+                vars(parameter)["help"] = infos[0].help if infos else None
 
     def get_help(self, ctx: Any) -> str:
         """Return the help text."""

@@ -82,7 +82,7 @@ class Column:
             numbers = self._carefully(cells, row, decimals)
         else:
             self.n_numbers += len(cells)
-            decimals.point = decimals.point or bool(np.any(numbers % 1 > 0))
+            decimals.point = decimals.point or bool(np.any(numbers != np.trunc(numbers)))
         self._text = self.n_texts > self.n_numbers  # a column of texts: the rest of it need not be looked at
         return numbers
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from fedica.errors import DataError, FormatError
 from fedica.readers.sheet import Sheet
 
+_BROKEN = (ValueError, EOFError, OSError, SyntaxError, TypeError, KeyError, OverflowError)
+"""What numpy raises on a file that is not what it should be."""
 _DATA_NAMES = ("X", "x", "data")
 _FEATURE_NAMES = ("features", "feature_names", "columns", "channels")
 
@@ -22,7 +24,7 @@ def read_npy(path: Path, columns: Sequence[str] | None) -> Sheet:
     """Read one array of shape (n_samples, n_features); it stays on the disk until it is used."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, TypeError, KeyError) as error:
+    except (*_BROKEN, zipfile.BadZipFile) as error:
         raise FormatError(f"{path}: it is not an array that numpy saved ({_short(error)}).") from error
     if not isinstance(array, np.ndarray):
         raise FormatError(f"{path}: it is an archive of several arrays; give it the suffix .npz.")
@@ -47,7 +49,7 @@ def read_npz(path: Path, columns: Sequence[str] | None) -> Sheet:
             return _sheet(archive[chosen], features, path)
     except FormatError:
         raise
-    except (ValueError, EOFError, OSError, SyntaxError, TypeError, KeyError) as error:
+    except _BROKEN as error:
         raise FormatError(f"{path}: it is not an archive that numpy saved ({_short(error)}).") from error
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
         raise FormatError(f"{path}: the archive is damaged ({_short(error)}).") from error

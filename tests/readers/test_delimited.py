@@ -1,0 +1,193 @@
+"""Text tables as people have them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedica.errors import DataError, FedicaError, FormatError
+from fedica.readers import read_data
+
+X = np.array([[1.5, -2.25], [0.5, 3.0], [2.0, 4.125]])
+
+
+def written(tmp_path, text, name="a.csv", encoding="utf-8"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("a,b\n1.5,-2.25\n0.5,3\n2,4.125\n", "a.csv"),
+        ("a;b\n1.5;-2.25\n0.5;3\n2;4.125\n", "a.csv"),
+        ("a;b\n1,5;-2,25\n0,5;3\n2;4,125\n", "a.csv"),
+        ("a\tb\n1.5\t-2.25\n0.5\t3\n2\t4.125\n", "a.tsv"),
+        ("a\tb\n1,5\t-2,25\n0,5\t3\n2\t4,125\n", "a.txt"),
+        ('"a","b"\r\n"1.5","-2.25"\r\n"0.5","3"\r\n"2","4.125"\r\n', "a.csv"),
+        ('a,b\n"1,5","-2,25"\n"0,5",3\n2,"4,125"\n', "a.csv"),
+        ("\ufeffa,b\n1.5,-2.25\n0.5,3\n2,4.125", "a.csv"),
+        ("# a, b\n1.5, -2.25\n\n0.5, 3\n2, 4.125\n\n", "a.csv"),
+        (" a , b \n 1.5 , -2.25\n0.5,3\n2,4.125\n", "a.CSV"),
+        ("a|b\n1.5|-2.25\n0.5|3\n2|4.125\n", "a.csv"),
+    ],
+)
+def test_many_ways_to_write_one_table(tmp_path, text, name):
+    """Delimiters, decimal commas, quotes, byte-order marks, comment signs and blanks all give the same numbers."""
+    table = read_data(written(tmp_path, text, name))
+    np.testing.assert_array_equal(table.values, X)
+    assert table.features == ("a", "b")
+
+
+def test_a_table_without_names_has_none(tmp_path):
+    """A first row of numbers is data."""
+    table = read_data(written(tmp_path, "1.5,-2.25\n0.5,3\n2,4.125\n"))
+    np.testing.assert_array_equal(table.values, X)
+    assert table.features is None
+
+
+def test_encodings(tmp_path):
+    """UTF-8 as it is, UTF-16 by its mark, anything else as Latin-1 with a note."""
+    text = "Fühler,b\n1.5,-2.25\n0.5,3\n2,4.125\n"
+    for encoding, noted in (("utf-8", False), ("utf-16", False), ("latin-1", True)):
+        table = read_data(written(tmp_path, text, encoding=encoding))
+        assert table.features == ("Fühler", "b")
+        assert any("Latin-1" in note for note in table.notes) == noted
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "why"),
+    [
+        ("subject_id", ["7", "3", "9"], "identifier"),
+        ("patientID", ["7", "3", "9"], "identifier"),
+        ("ID", ["p-7", "p-3", "p-9"], "text, such as 'p-7'"),
+        ("recorded", ["2021-03-04", "2021-03-05", "2021-04-01"], "dates or times"),
+        ("day", ["4", "7", "1"], "date or a time"),
+        ("hour", ["12:30", "12:45:10", "1:00"], "dates or times"),
+        ("sex", ["f", "m", "f"], "text"),
+    ],
+)
+def test_identifiers_and_dates_are_left_out_with_a_note(tmp_path, header, cells, why):
+    """Never silently: each is named with the reason, and the rest is read."""
+    rows = "".join(f"{cell},{a},{b}\n" for cell, (a, b) in zip(cells, X, strict=True))
+    table = read_data(written(tmp_path, f"{header},a,b\n{rows}"))
+    assert table.features == ("a", "b")
+    assert why in table.left_out[header]
+    assert any(repr(header) in note for note in table.notes)
+
+
+def test_a_counter_is_left_out_whatever_it_is_called(tmp_path):
+    """Row numbers and time axes grow in equal steps; a feature never does."""
+    values = np.random.default_rng(0).standard_normal((50, 2))
+    text = "t,a,b\n" + "".join(f"{0.004 * k:.3f},{a},{b}\n" for k, (a, b) in enumerate(values))
+    assert read_data(written(tmp_path, text)).features == ("a", "b")
+    text = ",a,b\n" + "".join(f"{k},{a},{b}\n" for k, (a, b) in enumerate(values))  # as pandas writes its index
+    assert read_data(written(tmp_path, text)).features == ("a", "b")
+
+
+def test_a_doubtful_column_can_be_kept(tmp_path):
+    """By an answer, or by naming the columns; texts cannot."""
+    path = written(tmp_path, "id,a\n7,1\n3,2\n9,4\n")
+    asked = []
+    table = read_data(path, keep=lambda name, why: asked.append(name) or True)
+    assert (asked, table.features) == (["id"], ("id", "a"))
+    assert read_data(path, columns=["a", "id"]).features == ("a", "id")
+    with pytest.raises(DataError, match="'sex' must hold numbers"):
+        read_data(written(tmp_path, "sex,a\nm,1\nf,2\n"), columns=["sex"])
+
+
+def test_missing_values_are_refused_with_counts_or_dropped(tmp_path):
+    """Whatever people write for them; the worst column first."""
+    path = written(tmp_path, "a,b,c\n1,NA,3\n,?,6\n7,8,9\n1,n/a,0\n4,5,inf\n")
+    with pytest.raises(DataError, match=r"4 of 5 rows have missing .*'b' 3, 'a' 1, 'c' 1.*--drop-missing"):
+        read_data(path)
+    table = read_data(path, drop_missing=True)
+    np.testing.assert_array_equal(table.values, [[7, 8, 9]])
+    assert table.n_dropped == 4
+    assert any("4 rows" in note for note in table.notes)
+    with pytest.raises(DataError, match="every one of the 2 rows"):
+        read_data(written(tmp_path, "a,b\n,1\n2,\n"), drop_missing=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a,b\n1,2\n3,x\n4,5\n", r"'b' must hold numbers; 1 of its cells do not, the first is 'x' in row 3"),
+        ("a,b\n1,2\n3\n", "must have 2 cells; row 3"),
+        ("a,b\n", "no rows under them"),
+        ("", "empty"),
+        ("\n\n", "no rows"),
+        (b"a,b\n1,\0\n", "zero byte"),
+        ('a,b\n"1,234","2,345"\n"3,456","7,891"\n', "could be a decimal comma or separate thousands"),
+        ("a;b\n1,5;2.5\n1;2\n", "some a decimal point"),
+        ("a,a\n1,2\n", "two columns are called 'a'"),
+        ("x,y\nred,blue\n", "no column of numbers"),
+        (b"\xff\xfea", "damaged"),
+        ("a,b\n1," + "9" * 200_000 + "\n", "field larger than"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(tmp_path, text, complaint):
+    """Nothing is guessed; the place is named."""
+    with pytest.raises((DataError, FormatError), match=complaint):
+        read_data(written(tmp_path, text))
+
+
+def test_columns_are_taken_by_name_and_in_order(tmp_path):
+    """Those that are not wanted are noted; those that are not there are refused, or noted if that may be."""
+    path = written(tmp_path, "a,b,c\n1,2,3\n4,5,7\n")
+    table = read_data(path, columns=["c", "a"])
+    np.testing.assert_array_equal(table.values, [[3, 1], [7, 4]])
+    assert "'b'" in table.notes[0]
+    with pytest.raises(DataError, match="1 of 2 wanted features are not there: 'z'"):
+        read_data(path, columns=["a", "z"])
+    assert read_data(path, columns=["z", "a"], lacking_ok=True).features == ("a",)
+    with pytest.raises(DataError, match="2 of 2 wanted"):
+        read_data(path, columns=["y", "z"], lacking_ok=True)
+
+
+def test_memory_stays_about_the_array(tmp_path):
+    """The cells of a large file are never all there at once: under twice the array and a fixed share."""
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((60_000, 10))
+    path = tmp_path / "large.csv"
+    np.savetxt(path, values, delimiter=",", header=",".join("abcdefghij"), comments="", fmt="%.12g")
+    tracemalloc.start()
+    table = read_data(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(table.values, values, rtol=1e-11)
+    assert peak < 2 * values.nbytes + 60e6 / 2
+
+
+@given(
+    values=st.lists(st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3), min_size=1, max_size=30),
+    delimiter=st.sampled_from([",", ";", "\t"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+@settings(max_examples=50, deadline=None)
+def test_what_python_writes_is_read_to_the_bit(tmp_path_factory, values, delimiter, quoting):
+    """Numbers as repr writes them come back the same."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter=delimiter, quoting=quoting)
+    writer.writerows([["x", "y", "z"], *values])
+    path = written(tmp_path_factory.mktemp("t"), stream.getvalue())
+    np.testing.assert_array_equal(read_data(path, columns=["x", "y", "z"]).values, values)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=100, deadline=None)
+def test_any_bytes_give_a_table_or_a_sentence(tmp_path_factory, data):
+    """No input whatever ends in another error."""
+    try:
+        table = read_data(written(tmp_path_factory.mktemp("t"), data))
+    except FedicaError as error:
+        assert str(error)
+    else:
+        assert np.isfinite(table.values).all()
