@@ -250,7 +250,12 @@ class TestBadInput:
     def test_fewer_atoms_than_components(self, make_federation):
         """Counted out."""
         with pytest.raises(GroupingError, match="7 components were wanted, but the 2 clients sent 6 atoms"):
-            aggregate(make_federation(3, 2)[0], 7)
+            aggregate(make_federation(3, 2, d=8)[0], 7)
+
+    def test_more_components_than_features(self, make_federation):
+        """No ICA finds more components than features."""
+        with pytest.raises(GroupingError, match="4 components were wanted, but the atoms have 3 features"):
+            aggregate(make_federation(3, 5)[0], 4)
 
     def test_zero_atom(self):
         """A zero column is no direction."""

@@ -146,6 +146,11 @@ def _run(
     """Aggregate the admitted atoms into a known number of components."""
     r, source = chosen
     n_atoms = admitted.client_of_atom.size
+    if r > admitted.terms.n_features:
+        raise GroupingError(
+            f"{r} components were wanted, but the atoms have {admitted.terms.n_features} features, and no ICA finds more "
+            f"components than features. Ask for n_components={admitted.terms.n_features} or fewer."
+        )
     if n_atoms < r:
         raise GroupingError(
             f"{r} components were wanted, but the {len(admitted.clients)} clients sent {n_atoms} atoms in all. "
