@@ -283,3 +283,41 @@ class TestBadInput:
         """Not a whole number of at least one."""
         with pytest.raises(OptionError, match="n_components must be a whole number"):
             aggregate(make_federation(3, 3)[0], bad)
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), method=st.sampled_from(sorted(METHODS)), kind=st.integers(0, 4))
+def test_any_federation_gives_finite_numbers_or_one_clear_error(seed, method, kind):
+    """Random atoms, copies, coordinate axes, clients of all sizes: never a NaN, a warning or a stray exception."""
+    rng = np.random.default_rng(seed)
+    d, K = int(rng.integers(1, 9)), int(rng.integers(1, 7))
+    r = int(rng.integers(1, d + 1))
+    A = rng.standard_normal((d, r))
+
+    def atoms():
+        n = int(rng.integers(1, r + 2))
+        return [
+            rng.standard_normal((d, n)),
+            A[:, rng.integers(0, r, n)],
+            np.repeat(A[:, :1], n, axis=1) * rng.choice([-1.0, 1.0], n),
+            A[:, rng.permutation(r)[:n]] * (1 + 0.01 * rng.standard_normal((d, min(n, r)))),
+            np.eye(d)[:, rng.integers(0, d, n)],
+        ][kind]
+
+    contributions = [Contribution(f"c{k}", atoms(), int(rng.integers(1, 999))) for k in range(K)]
+    try:
+        result = aggregate(
+            contributions,
+            None if rng.random() < 0.3 else r,
+            method=method,
+            affinity=str(rng.choice(["auto", "absolute", "squared"])),
+            weights="samples" if rng.random() < 0.3 else None,
+            n_init=2,
+        )
+    except GroupingError:
+        return
+    for numbers in (result.mixing, result.centres, result.spread, result.spectrum):
+        assert np.isfinite(numbers).all()
+    for numbers in (result.trust.angle, result.trust.angles, result.trust.influence):
+        assert np.isfinite(numbers).all()
+    assert len(repr(result).splitlines()) < 40
