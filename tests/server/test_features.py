@@ -1,0 +1,124 @@
+"""Clients with different features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedica.local import LocalICA
+from fedica.matching import match
+from fedica.server import aggregate
+from fedica.server.features import fill_features
+from fedica.simulate import federation
+
+D, R = 12, 5
+NAMES = [f"f{i}" for i in range(D)]
+
+
+def error(mixing, truth):
+    found = match(mixing, truth)
+    return np.linalg.norm(mixing * found.signs - truth[:, found.labels]) / np.sqrt(truth.shape[1])
+
+
+def partial(client, rows, random_state=0):
+    local = LocalICA(R, random_state=random_state).fit(client.X[:, rows])
+    return local.contribution(client.name, features=[NAMES[i] for i in rows])
+
+
+def cut(contribution, rows):
+    return replace(contribution, atoms=contribution.atoms[rows], features=[NAMES[i] for i in rows])
+
+
+@pytest.fixture(scope="module")
+def clients():
+    """Twelve clients of one truth."""
+    return federation(12, R, n_features=D, n_samples=1500, condition=3, random_state=5)
+
+
+def test_exact_atoms_are_filled_exactly(clients):
+    """Without errors, whoever lacks whatever: the aggregate is the truth."""
+    rng = np.random.default_rng(0)
+    whole = [partial(c, range(D)) for c in clients.clients]
+    exact = [replace(c, atoms=clients.mixing * rng.choice([-1, 1], R)) for c in whole]
+    lacking = [cut(c, np.sort(rng.choice(D, 9, replace=False))) for c in exact]
+    filled = fill_features(lacking, features=NAMES, n_components=R)
+    assert error(aggregate(filled.contributions, R).mixing, clients.mixing) < 1e-6
+    assert {len(names) for names in filled.lacking.values()} == {3}
+
+
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_clients_that_lack_channels_help_those_that_have_them(share):
+    """Over six federations: nearly as good as if nobody lacked anything, and better than without them."""
+    got, best, without = [], [], []
+    for seed in range(6):
+        fed = federation(12, R, n_features=D, n_samples=1500, condition=3, random_state=seed)
+        rng = np.random.default_rng(seed)
+        whole = [partial(c, range(D)) for c in fed.clients]
+        n_lacking = round(share * len(whole))
+        some = [partial(c, np.sort(rng.choice(D, 10, replace=False))) for c in fed.clients[:n_lacking]]
+        filled = fill_features([*some, *whole[n_lacking:]], features=NAMES, n_components=R)
+        got.append(error(aggregate(filled.contributions, R).mixing, fed.mixing))
+        best.append(error(aggregate(whole, R).mixing, fed.mixing))
+        if share < 1:
+            without.append(error(aggregate(whole[n_lacking:], R).mixing, fed.mixing))
+    assert np.mean(got) < 1.3 * np.mean(best)
+    assert share == 1 or np.mean(got) < np.mean(without)
+
+
+def test_a_client_hardly_moves_the_features_that_it_lacks(clients):
+    """Their entries come from the others, as far as a unit vector allows."""
+    whole = [partial(c, range(D)) for c in clients.clients]
+    others = aggregate(whole[1:], R).mixing
+
+    def moved(contributions):
+        mixing = aggregate(contributions, R).mixing
+        found = match(mixing, others)
+        return np.linalg.norm((mixing * found.signs - others[:, found.labels])[9:])
+
+    filled = fill_features([cut(whole[0], list(range(9))), *whole[1:]], n_components=R)
+    assert moved(filled.contributions) < 0.5 * moved(whole)
+
+
+def test_the_features_are_those_that_half_of_the_clients_have(clients):
+    """A surplus channel of a few is cut; the order is the most common one."""
+    whole = [partial(c, range(D)) for c in clients.clients]
+    most = [cut(c, list(range(10))) for c in whole[:9]]
+    filled = fill_features([*most, *whole[9:]], n_components=R)
+    assert filled.features == tuple(NAMES[:10])
+    assert filled.surplus == {c.client: ("f10", "f11") for c in whole[9:]}
+    assert all(c.n_features == 10 for c in filled.contributions)
+
+
+def test_too_few_or_unknown_features_are_refused_by_name(clients):
+    """So are atoms without names of another length; nobody vanishes."""
+    whole = [partial(c, range(D)) for c in clients.clients[:6]]
+    whole[0] = replace(whole[0], features=[f"x{i}" for i in range(D)])
+    whole[1] = replace(whole[1], features=NAMES[:3], atoms=np.eye(3))
+    whole[2] = replace(whole[2], features=None, atoms=whole[2].atoms[:8])
+    filled = fill_features(whole, n_components=R)
+    assert [x.client for x in filled.rejected] == [c.client for c in whole[:3]]
+    assert "0 of the 12 features" in filled.rejected[0].reason
+    assert "3 of the 12 features; at least 4" in filled.rejected[1].reason
+    assert "without their names" in filled.rejected[2].reason
+    assert len(filled.contributions) + len(filled.rejected) == len(whole)
+
+
+def test_a_hostile_client_with_few_features_spoils_nothing(clients):
+    """It cannot shrink what the others have in common."""
+    whole = [partial(c, range(D)) for c in clients.clients]
+    rows = list(range(5))
+    hostile = cut(whole[0], rows)
+    hostile = replace(hostile, atoms=np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0])
+    filled = fill_features([hostile, *whole[1:]], n_components=R)
+    got = error(aggregate(filled.contributions, R).mixing, clients.mixing)
+    assert got < 1.1 * error(aggregate(whole[1:], R).mixing, clients.mixing)
+
+
+def test_nothing_is_touched_when_nothing_is_missing(clients):
+    """The same records come out, bit by bit."""
+    whole = [partial(c, range(D)) for c in clients.clients[:3]]
+    assert fill_features(whole).contributions == tuple(whole)
+    unnamed = [replace(c, features=None) for c in whole]
+    assert fill_features(unnamed).contributions == tuple(unnamed)

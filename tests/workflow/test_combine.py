@@ -1,0 +1,194 @@
+"""From the clients' files to the result folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedica.errors import ContributionError, FedicaError, InputError
+from fedica.exchange import keygen, read_aggregate, read_folder, read_signing_key, write_contribution
+from fedica.exchange.aggregates import aggregate_to_bytes
+from fedica.records import Contribution, Study
+from fedica.server import aggregate
+from fedica.workflow import combine
+
+NAMES = [f"f{i}" for i in range(6)]
+
+
+def add(inbox, contribution, **options):
+    write_contribution(contribution, inbox / f"{contribution.client}.safetensors", **options)
+
+
+def stranger(seed=0, client="stranger"):
+    atoms = np.linalg.qr(np.random.default_rng(seed).standard_normal((6, 4)))[0]
+    return Contribution(client, atoms, 2000, features=NAMES)
+
+
+def test_files_give_what_the_library_gives(tmp_path, inbox, small_contributions):
+    """The folder holds the aggregate of the contributions, and their provenance."""
+    combined = combine(inbox, tmp_path / "result", n_components=4)
+    direct = aggregate(small_contributions, 4)
+    np.testing.assert_array_equal(combined.aggregate.mixing, direct.mixing)
+    folder = read_folder(tmp_path / "result")
+    np.testing.assert_array_equal(folder.aggregate.mixing, direct.mixing)
+    assert [origin.client for origin in folder.provenance] == list(direct.clients)
+
+
+def test_a_bad_file_is_left_out_and_named_or_stops_everything(tmp_path, inbox):
+    """As --require-all says; nothing is then written."""
+    (inbox / "junk.safetensors").write_bytes(b"junk")
+    combined = combine(inbox, tmp_path / "result", n_components=4)
+    assert [x.source for x in combined.aggregate.rejected] == [str(inbox / "junk.safetensors")]
+    with pytest.raises(ContributionError, match=r"all are required.*junk"):
+        combine(inbox, tmp_path / "strict", n_components=4, require_all=True)
+    assert not (tmp_path / "strict").exists()
+
+
+def test_withdrawing_a_client_is_as_if_it_had_never_come(tmp_path, inbox, small_contributions):
+    """Up to the order of components, which stays; and what changed is told."""
+    add(inbox, stranger())
+    combined = combine(inbox, tmp_path / "result", n_components=4, exclude=["stranger"])
+    direct = aggregate(small_contributions, 4)
+    assert combined.left == ("stranger",)
+    assert sorted(combined.change.places.tolist()) == [0, 1, 2, 3]
+    cosines = np.abs(direct.mixing.T @ combined.aggregate.mixing).max(axis=0)
+    np.testing.assert_allclose(cosines, 1, atol=1e-12)
+    assert "withdrawn" in combined.aggregate.rejected[0].reason
+    with pytest.raises(InputError, match="no contribution of client 'nobody'"):
+        combine(inbox, exclude=["nobody"])
+
+
+def test_it_fails_closed(tmp_path, inbox):
+    """Too few clients or an outlying one: one sentence, and no folder."""
+    with pytest.raises(InputError, match="at least 6 clients are wanted; 5 can be used"):
+        combine(inbox, tmp_path / "result", min_clients=6)
+    combine(inbox, tmp_path / "fine", n_components=4, fail_on="outlying")
+    add(inbox, stranger())
+    with pytest.raises(ContributionError, match=r"1 of 6 clients are outlying: 'stranger'.*Nothing was written"):
+        combine(inbox, tmp_path / "result", n_components=4, fail_on="outlying")
+    with pytest.raises(InputError, match="at least 2 clients"):
+        combine(inbox / "client-1.safetensors", tmp_path / "result")
+    assert not (tmp_path / "result").exists()
+
+
+def test_only_what_trusted_keys_signed_comes_in(tmp_path, inbox, small_contributions):
+    """Unsigned, signed by another's key, or to another study: each is refused by name, the rest go on or not."""
+    study = Study("s", NAMES, n_components=4)
+    for contribution in small_contributions:
+        keygen(contribution.client, tmp_path / "private")
+        public = tmp_path / "private" / f"{contribution.client}.pub"
+        (tmp_path / "keys").mkdir(exist_ok=True)
+        (tmp_path / "keys" / public.name).write_bytes(public.read_bytes())
+        key = read_signing_key(tmp_path / "private" / f"{contribution.client}.key")
+        add(inbox, replace(contribution, study="s"), key=key)
+    options = {"trust_keys": tmp_path / "keys", "study": study}
+    assert len(combine(inbox, **options, require_all=True).aggregate.clients) == 5
+
+    add(inbox, replace(small_contributions[0], study="s"))  # unsigned
+    key = read_signing_key(tmp_path / "private" / f"{small_contributions[1].client}.key")
+    add(inbox, replace(small_contributions[1], study="other"), key=key)  # replayed from another study
+    forged = replace(key, client=None)
+    add(inbox, replace(small_contributions[2], study="s"), key=forged)  # signed by another client's trusted key
+    combined = combine(inbox, **options)
+    refused = {x.client: x.reason for x in combined.aggregate.rejected}
+    assert set(refused) == {c.client for c in small_contributions[:3]}
+    assert "signed" in refused["client-1"]
+    assert "another study" in refused["client-2"]
+    with pytest.raises(ContributionError, match="all are required"):
+        combine(inbox, **options, require_all=True)
+    (inbox / "client-5.safetensors").unlink()
+    assert any("'client-5'" in note for note in combine(inbox, **options, min_clients=1).notes)
+
+
+def test_contributions_to_another_study_or_on_other_terms_are_left_out(inbox, small_contributions):
+    """The study decides, not the majority."""
+    with pytest.raises(InputError, match=r"no contribution can be used: 5 were refused.*another study"):
+        combine(inbox, study=Study("s", NAMES))
+    for contribution in small_contributions:
+        add(inbox, replace(contribution, study="s", mixing="orthogonal" if contribution.client > "client-3" else None))
+    combined = combine(inbox, study=Study("s", NAMES, n_components=4))
+    assert [x.client for x in combined.aggregate.rejected] == ["client-4", "client-5"]
+
+
+def test_a_late_client_changes_no_order_and_no_sign(tmp_path, inbox, small_contributions):
+    """Like the old result, whatever order and signs that had; who joined is told."""
+    last = inbox / "client-5.safetensors"
+    late = last.read_bytes()
+    last.unlink()
+    old = combine(inbox, tmp_path / "old", n_components=4).aggregate
+    turned = replace(old, mixing=-old.mixing[:, ::-1])  # an order and signs that nobody would choose
+    from fedica.exchange import write_aggregate
+
+    write_aggregate(turned, tmp_path / "odd.safetensors")
+    last.write_bytes(late)
+    for like, reference in ((tmp_path / "old", old), (tmp_path / "odd.safetensors", turned)):
+        combined = combine(inbox, n_components=4, like=like)
+        now = combined.aggregate
+        assert (np.sum(now.mixing * reference.mixing, axis=0) > 0.99).all()
+        assert combined.change.places.tolist() == [0, 1, 2, 3]
+        found = now.labels >= 0
+        along = np.sum(now.atoms[:, found] * now.mixing[:, now.labels[found]], axis=0)
+        assert (along * now.signs[found] > 0).all()
+    assert combine(inbox, n_components=4, like=tmp_path / "old").joined == ("client-5",)
+
+
+def test_new_and_lost_components_are_told(tmp_path, inbox):
+    """Asking for fewer components loses one; the others keep their order."""
+    combine(inbox, tmp_path / "old", n_components=4)
+    combined = combine(inbox, n_components=3, like=tmp_path / "old")
+    assert len(combined.change.gone) + (combined.change.places >= 0).sum() == 4
+    assert combined.change.gone
+
+
+def test_nothing_public_depends_on_names(tmp_path, small_contributions):
+    """Two clients swap their names, with features missing: not a bit of the public file changes."""
+    parts = [
+        replace(c, features=NAMES[:5], atoms=c.atoms[:5]) if k == 1 else c for k, c in enumerate(small_contributions)
+    ]
+    names = [c.client for c in parts]
+    public = []
+    for order in ([0, 1, 2, 3, 4], [1, 0, 2, 3, 4], [4, 3, 0, 1, 2]):
+        folder = tmp_path / str(order)
+        folder.mkdir()
+        for contribution, k in zip(parts, order, strict=True):
+            add(folder, replace(contribution, client=names[k]))
+        public.append(aggregate_to_bytes(combine(folder, n_components=4).aggregate))
+    assert public[0] == public[1] == public[2]
+
+
+def test_clients_with_other_features_are_told_of(tmp_path, inbox, small_contributions):
+    """Reordered: put right in silence. Lacking some: filled, with a note. Other names: refused."""
+    shuffled = [3, 1, 5, 0, 2, 4]
+    one, two, three = small_contributions[:3]
+    add(inbox, replace(one, features=[NAMES[k] for k in shuffled], atoms=one.atoms[shuffled]))
+    assert combine(inbox, n_components=4, require_all=True).notes == ()
+    add(inbox, replace(two, features=NAMES[1:], atoms=two.atoms[1:]))
+    add(inbox, replace(three, features=[f"x{i}" for i in range(6)]))
+    combined = combine(inbox, tmp_path / "result", n_components=4)
+    assert [x.client for x in combined.aggregate.rejected] == ["client-3"]
+    assert "0 of the 6 features" in combined.aggregate.rejected[0].reason
+    assert any("'client-2' lacks 1 of 6 features ('f0')" in note for note in combined.notes)
+    assert read_folder(tmp_path / "result").summary["options"]["n_clients_filled"] == 1
+    assert read_aggregate(tmp_path / "result" / "aggregate.safetensors").terms.features == tuple(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"method": "magic"}, "method must be one of"),
+        ({"affinity": "magic"}, "affinity"),
+        ({"weights": "magic"}, "weights"),
+        ({"fail_on": "magic"}, "fail_on"),
+        ({"n_components": 99}, "99 components were wanted"),
+        ({"min_clients": 0}, "min_clients"),
+        ({"like": "no-such-result"}, "no-such-result"),
+        ({"trust_keys": "no-such-folder"}, "no-such-folder"),
+        ({"study": "no-such-file"}, "no-such-file"),
+    ],
+)
+def test_bad_options_are_sentences(inbox, options, complaint):
+    """Each names what is wrong."""
+    with pytest.raises(FedicaError, match=complaint):
+        combine(inbox, **options)
