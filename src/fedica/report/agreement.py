@@ -15,6 +15,8 @@ VERDICTS = ("outlying", "weak", "trusted", "not judged")
 CONE_LEVEL = 0.95
 FEWEST_FOR_CONE = 5
 """With fewer atoms their scatter says too little about the error of their centre."""
+FAR = 2.5
+"""Times the median angle, beyond which an atom does not move a robust centre; as in `fedica.server.consensus`."""
 _CENTRED_METHODS = ("consensus", "srf-ica", "sf-ica")
 
 
@@ -88,10 +90,10 @@ def agreement_of(aggregate: Aggregate) -> Agreement:
 def confidence_cones(aggregate: Aggregate) -> Array:
     """Half-angle, in degrees, of a cone that holds the component had other clients of this kind come: (r,).
 
-    From the scatter of a component's own atoms around their mean, taken as independent: the error of the mean has the
-    covariance S / n, and its squared length is matched to a multiple of chi-square (Satterthwaite). NaN where no cone
-    exists: fewer than five atoms, a centre that means nothing, a method that does not centre groups. An error that all
-    clients share is not seen by it.
+    From the scatter S of a component's own n atoms, taken as independent, without those farther than 2.5 times their
+    median angle, which a robust centre does not heed: the error of the centre has the covariance S / n, and its squared
+    length is matched to a multiple of chi-square (Satterthwaite). NaN where no cone exists: fewer than five such atoms,
+    a centre that means nothing, a method that does not centre groups. An error that all clients share is not seen.
     """
     cones = np.full(aggregate.n_components, np.nan)
     if aggregate.method not in _CENTRED_METHODS:
@@ -99,6 +101,9 @@ def confidence_cones(aggregate: Aggregate) -> Array:
     degenerate = set(aggregate.degenerate.tolist())
     for a in range(aggregate.n_components):
         mine = np.flatnonzero(aggregate.labels == a)
+        cosine = np.abs(aggregate.mixing[:, a] @ aggregate.atoms[:, mine])
+        angle = np.arccos(np.minimum(cosine, 1.0))
+        mine = mine[angle <= FAR * np.median(angle)] if mine.size else mine
         if mine.size >= FEWEST_FOR_CONE and a not in degenerate:
             cones[a] = _cone(aggregate.atoms[:, mine] * aggregate.signs[mine], aggregate.mixing[:, a])
     return cones

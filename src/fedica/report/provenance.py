@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
@@ -11,12 +12,13 @@ from os.path import dirname
 from typing import Any
 
 from fedica.exchange import Provenance
+from fedica.exchange.intake import SUFFIX
 from fedica.records import Aggregate
 from fedica.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 MOST_FILES = 12
-"""More files than this are named by their folder."""
+"""More files than this are named by their folder, when it cannot be looked into."""
 
 
 def versions() -> dict[str, str]:
@@ -81,12 +83,11 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
             *(f"{name}={value!r}" for name, value in more.items()),
         ]
         return f"fedica.aggregate({', '.join(arguments)})"
-    inputs = _inputs(sources, rejected)
+    withdrawn = [x.client for x in aggregate.rejected if x.reason.startswith("withdrawn ")]
+    inputs = _inputs(sources, rejected, len(withdrawn))
     words = ["fedica", "aggregate", *inputs, "-o", folder or "result"]
     if not set(sources) <= set(inputs):  # a folder: whoever was withdrawn is still in it
-        words += [
-            word for x in aggregate.rejected if x.reason.startswith("withdrawn ") for word in ("--exclude", x.client)
-        ]
+        words += [word for client in withdrawn for word in ("--exclude", client)]
     if given is not None:
         words += ["--components", str(given)]
     words += ["--method", aggregate.method]
@@ -96,14 +97,18 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
     return shlex.join(words)
 
 
-def _inputs(sources: Sequence[str], rejected: Sequence[str]) -> list[str]:
-    """Name the files, or their folder when they are many and share one."""
-    named = sorted({*sources, *rejected})
-    folders = {dirname(source) for source in sources}
-    if len(named) <= MOST_FILES or len(folders) > 1 or folders == {""}:
-        return named
+def _inputs(sources: Sequence[str], rejected: Sequence[str], n_withdrawn: int) -> list[str]:
+    """Name the files; or their folder, if it holds these and the withdrawn ones alone, or if nobody can look."""
+    named = {*sources, *rejected}
+    folders = {dirname(source) for source in named}
     folder = folders.pop()
-    return [folder, *sorted(x for x in set(rejected) if dirname(x) != folder)]
+    if folders or not folder:
+        return sorted(named)
+    try:
+        there = {os.path.join(folder, x) for x in os.listdir(folder) if x.endswith(SUFFIX) and not x.startswith(".")}
+    except OSError:  # made elsewhere, or gone by now
+        return [folder] if len(named) > MOST_FILES else sorted(named)
+    return [folder] if named <= there and len(there - named) == n_withdrawn else sorted(named)
 
 
 def _plain(value: Any) -> str | None:
