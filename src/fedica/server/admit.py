@@ -12,6 +12,7 @@ import numpy as np
 from fedica.arrays import Array, IntArray, check_choice
 from fedica.errors import ContributionError, InputError
 from fedica.records import Contribution, Rejection, Terms
+from fedica.server.columns import Columns, columns_of
 
 ON_BAD = ("raise", "reject")
 
@@ -22,8 +23,8 @@ class Admitted:
 
     Parameters
     ----------
-    atoms : ndarray of shape (d, R)
-        Unit columns, a client's atoms side by side.
+    atoms : Columns
+        (d, R), unit columns, a client's atoms side by side.
     client_of_atom : ndarray of shape (R,)
         Index into ``clients``, ascending.
     clients : tuple of str
@@ -36,12 +37,16 @@ class Admitted:
         Who stayed outside, and why.
     """
 
-    atoms: Array
+    atoms: Columns
     client_of_atom: IntArray
     clients: tuple[str, ...]
     n_samples: IntArray
     terms: Terms
     rejected: tuple[Rejection, ...]
+
+    def all_atoms(self, order: IntArray | slice) -> Array:
+        """All atoms in this order; those that lie in one array already, in their order, are not copied."""
+        return self.atoms.whole()[:, order]
 
 
 def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Admitted:
@@ -81,10 +86,10 @@ def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Ad
             bad[0].client,
         )
     fitting.sort(key=lambda c: (blake2b(np.ascontiguousarray(c.atoms).data, digest_size=16).digest(), c.client))
-    counts = [c.n_atoms for c in fitting]
+    owner = np.repeat(np.arange(len(fitting)), [c.n_atoms for c in fitting])
     return Admitted(
-        atoms=np.concatenate([c.atoms for c in fitting], axis=1),
-        client_of_atom=np.repeat(np.arange(len(fitting)), counts),
+        atoms=columns_of(np.concatenate([c.atoms for c in fitting], axis=1), owner),
+        client_of_atom=owner,
         clients=tuple(c.client for c in fitting),
         n_samples=np.array([c.n_samples or 0 for c in fitting], dtype=np.int64),
         terms=Terms(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fedica.arrays import Array
+from fedica.threads import in_order
 
-BLOCK = 4096
-"""Atoms handled at a time: a block of features stays near the processor."""
+TILE = 512, 1024
+"""Rows and columns of M that are formed at a time: 4 MB, whatever the number of atoms."""
 
 
 def absolute_affinity(atoms: Array, n_components: int) -> Array:
@@ -18,15 +22,31 @@ def absolute_affinity(atoms: Array, n_components: int) -> Array:
     return gram
 
 
-def absolute_product(atoms: Array, vectors: Array, n_components: int) -> Array:
-    """Multiply M by vectors without ever storing M. atoms : (d, R); vectors : (R, m); result : (R, m)."""
-    result = np.empty_like(vectors)
-    for start in range(0, atoms.shape[1], BLOCK):
-        rows = atoms[:, start : start + BLOCK].T @ atoms
-        np.abs(rows, out=rows)
-        result[start : start + BLOCK] = rows @ vectors
-    result *= np.sqrt(n_components / atoms.shape[1])  # Eq. (9)
-    return result
+def absolute_product(atoms: NDArray[Any], vectors: Array, n_components: int) -> Array:
+    """Multiply M by vectors without ever storing M. atoms : (d, R); vectors : (R, m); result : (R, m).
+
+    Inner products are formed in the precision of the atoms, float32 or float64.
+    """
+    n_atoms, (rows, columns) = atoms.shape[1], TILE
+    right = vectors.astype(atoms.dtype, copy=False)
+
+    def of_rows(start: int) -> NDArray[Any]:
+        own = np.ascontiguousarray(atoms[:, start : start + rows].T)
+        result = np.zeros((own.shape[0], vectors.shape[1]), dtype=atoms.dtype)
+        for other in range(0, n_atoms, columns):
+            tile = own @ atoms[:, other : other + columns]
+            np.abs(tile, out=tile)
+            result += tile @ right[other : other + columns]
+        return result
+
+    n_operations = 2.0 * n_atoms**2 * (atoms.shape[0] + vectors.shape[1])
+    product = np.concatenate(list(in_order(of_rows, range(0, n_atoms, rows), work=n_operations)))
+    return np.asarray(np.sqrt(n_components / n_atoms) * product, dtype=np.float64)  # Eq. (9)
+
+
+def n_quadratic_features(p: int) -> int:
+    """p(p+1)/2: how many numbers `quadratic_features` gives for a point of p numbers."""
+    return p * (p + 1) // 2
 
 
 def quadratic_features(points: Array) -> Array:
@@ -35,7 +55,7 @@ def quadratic_features(points: Array) -> Array:
     phi(a) holds a_i^2 and sqrt(2) a_i a_j for i < j: the entries of a a', each once.
     """
     p, m = points.shape
-    features = np.empty((p * (p + 1) // 2, m))
+    features = np.empty((n_quadratic_features(p), m))
     scaled = np.sqrt(2.0) * points
     row = 0
     for i in range(p):
@@ -43,19 +63,3 @@ def quadratic_features(points: Array) -> Array:
         np.multiply(points[i], scaled[i + 1 :], out=features[row + 1 : row + p - i])
         row += p - i
     return features
-
-
-def leading_directions(atoms: Array, n_directions: int) -> Array:
-    """Coordinates of the atoms along the leading directions of their scatter. atoms : (d, R); result : (p, R).
-
-    All of them when n_directions >= d: nothing is lost then.
-    """
-    d, n_atoms = atoms.shape
-    if n_directions >= d:
-        return atoms
-    if d <= n_atoms:
-        _, vectors = np.linalg.eigh(atoms @ atoms.T)
-        return np.ascontiguousarray(vectors[:, : -n_directions - 1 : -1].T @ atoms)
-    values, vectors = np.linalg.eigh(atoms.T @ atoms)  # fewer atoms than features: the smaller Gram matrix
-    keep = min(n_directions, n_atoms)
-    return np.asarray(np.sqrt(np.maximum(values[: -keep - 1 : -1], 0))[:, None] * vectors[:, : -keep - 1 : -1].T)

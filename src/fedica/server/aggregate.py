@@ -13,15 +13,17 @@ from fedica.records import Aggregate, Certificate, Contribution
 from fedica.server.admit import Admitted, admit
 from fedica.server.clusters import check_no_empty, kmeans
 from fedica.server.components import choose_components
-from fedica.server.consensus import find_consensus, group_means
-from fedica.server.embedding import EMBEDDINGS
+from fedica.server.consensus import SAMPLE, find_consensus, group_means
+from fedica.server.embedding import EMBEDDINGS, Embedding
 from fedica.server.median import geometric_medians
 from fedica.server.naive import index_in_client, naive_centres
 from fedica.server.order import group_medians
-from fedica.server.relative import relative_to
+from fedica.server.relative import Relative, standing_of
+from fedica.server.sampling import draw_clients
 from fedica.server.signs import align_signs
-from fedica.server.trust import assess, matches
+from fedica.server.trust import angles_to, assess, matches
 from fedica.server.weights import WEIGHTS, client_weights
+from fedica.threads import threads_for_blocks
 
 AFFINITIES = ("auto", *EMBEDDINGS)
 
@@ -39,14 +41,19 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a method finds: raw centres (d, r); label, sign and weight of every atom; the spectrum, and the proofs."""
+    """What a method finds.
+
+    Raw centres (d, r); label, sign and weight of every atom; the embedding, if there is one, and the proofs; and where
+    every atom stands relative to the centres.
+    """
 
     centres: Array
     labels: IntArray
     signs: Array
     weights: Array
-    spectrum: Array
+    embedding: Embedding | None
     certificate: Certificate
+    standing: Relative
 
 
 def aggregate(
@@ -125,15 +132,15 @@ def aggregate(
     if n_components is not None:
         check_int(n_components, "n_components", minimum=1)
     admitted = admit(contributions, on_bad=on_bad)
-    if n_components is not None:
-        return _run(run, admitted, (n_components, "given"), method, options)
-    result = _run(run, admitted, choose_components(admitted, n_init=n_init, rng=options.rng), method, options)
-    n_supported = int((result.support >= 2).sum())
-    if (
-        0 < n_supported < result.n_components and len(admitted.clients) > 1
-    ):  # what one client alone sees is not invented
-        result = _run(run, admitted, (n_supported, "support"), method, options)
-    return result
+    with threads_for_blocks():
+        if n_components is not None:
+            return _run(run, admitted, (n_components, "given"), method, options)
+        chosen = choose_components(admitted, n_init=n_init, rng=options.rng)
+        result = _run(run, admitted, chosen, method, options)
+        n_supported = int((result.support >= 2).sum())
+        if 0 < n_supported < result.n_components and len(admitted.clients) > 1:
+            result = _run(run, admitted, (n_supported, "support"), method, options)  # one client alone is no support
+        return result
 
 
 def _run(
@@ -148,7 +155,7 @@ def _run(
     n_atoms = admitted.client_of_atom.size
     if r > admitted.terms.n_features:
         raise GroupingError(
-            f"{r} components were wanted, but the atoms have {admitted.terms.n_features} features, and no ICA finds more "
+            f"{r} components were wanted, but the atoms have {admitted.terms.n_features} features: no ICA finds more "
             f"components than features. Ask for n_components={admitted.terms.n_features} or fewer."
         )
     if n_atoms < r:
@@ -171,21 +178,22 @@ def _spectral(centre: str, align: bool) -> Callable[[Admitted, int, Options], Ou
     """Algorithm 1, or an ablation of it: steps 1 to 6, one a line."""
 
     def run(admitted: Admitted, r: int, options: Options) -> Outcome:
-        atoms = admitted.atoms  # (d, R): step 1
+        atoms, owner = admitted.atoms, admitted.client_of_atom  # (d, R): step 1
         embedding = EMBEDDINGS[options.affinity](atoms, r)  # Eqs. (9)-(10): steps 2 and 3
-        clusters = kmeans(embedding.points, r, n_init=options.n_init, rng=options.rng)  # Eq. (11): step 4
-        labels = clusters.labels
+        sample = draw_clients(atoms, owner, options.rng).sample(SAMPLE)
+        clusters = kmeans(embedding.points.kept(), r, n_init=options.n_init, rng=options.rng, sample=sample)  # Eq. (11)
+        labels = clusters.labels  # step 4
         signs = align_signs(atoms, labels, r) if align else np.ones(labels.size)  # Eq. (14): step 5
-        weights = client_weights(admitted.n_samples, options.weights)[admitted.client_of_atom]
+        weights = client_weights(admitted.n_samples, options.weights)[owner]
         if centre == "median":
-            medians = geometric_medians(atoms * signs, labels, r, weights=np.sqrt(weights))  # Eq. (16): step 6
+            medians = geometric_medians(atoms, labels, r, signs=signs, weights=np.sqrt(weights))  # Eq. (16): step 6
             centres, gap = medians.centres, medians.gap
-            away = np.linalg.norm(atoms * signs - centres[:, labels], axis=0)
-            weights = np.sqrt(weights) / np.maximum(away, 1e-9)  # the median is the mean with these weights
+            weights = np.sqrt(weights) / np.maximum(medians.distance, 1e-9)  # the median is the mean with these weights
         else:
-            centres, gap = group_means(atoms * signs, labels, weights, r), np.zeros(r)  # Eq. (15)
+            centres, gap = group_means(atoms, signs, labels, weights, r), np.zeros(r)  # Eq. (15)
         certificate = Certificate(clusters.objective, clusters.lower_bound, gap)
-        return Outcome(centres, labels, signs, weights, embedding.spectrum, certificate)
+        standing = standing_of(atoms, owner, unit(centres))
+        return Outcome(centres, labels, signs, weights, embedding, certificate, standing)
 
     return run
 
@@ -198,7 +206,8 @@ def _naive(combine: Callable[..., Array]) -> Callable[[Admitted, int, Options], 
         check_no_empty(labels, r)
         centres = naive_centres(admitted.atoms, labels, r, combine)
         ones = np.ones(labels.size)
-        return Outcome(centres, labels, ones, ones, np.zeros(0), Certificate(None, None, np.zeros(r)))
+        standing = standing_of(admitted.atoms, admitted.client_of_atom, unit(centres))
+        return Outcome(centres, labels, ones, ones, None, Certificate(None, None, np.zeros(r)), standing)
 
     return run
 
@@ -216,11 +225,11 @@ def _consensus(admitted: Admitted, r: int, options: Options) -> Outcome:
     centres = found.centres
     if admitted.terms.mixing == "orthogonal" and r <= admitted.atoms.shape[0]:
         centres = polar(unit(centres))
-    standing = relative_to(admitted.atoms, admitted.client_of_atom, unit(centres))
+    standing = standing_of(admitted.atoms, admitted.client_of_atom, unit(centres))
     labels = np.where(matches(standing, found.weights, r), standing.labels, -1)
     check_no_empty(labels, r)
     certificate = Certificate(found.clusters.objective, found.clusters.lower_bound, np.zeros(r))
-    return Outcome(centres, labels, standing.signs, found.weights, found.embedding.spectrum, certificate)
+    return Outcome(centres, labels, standing.signs, found.weights, found.embedding, certificate, standing)
 
 
 METHODS: dict[str, Callable[[Admitted, int, Options], Outcome]] = {
@@ -238,9 +247,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: di
     r = found.centres.shape[1]
     mixing, flips = fix_signs(unit(found.centres))
     labels = found.labels
-    cosine = np.abs(np.einsum("dR,dR->R", admitted.atoms, mixing[:, labels]))
-    angle = np.degrees(np.arccos(np.minimum(cosine, 1.0)))
-    spread = group_medians(angle, labels, r, empty=90.0)
+    spread = group_medians(angles_to(admitted.atoms, mixing, labels), labels, r, empty=90.0)
     supports = np.zeros((len(admitted.clients), r + 1), dtype=bool)  # a client counts once; label -1 is the last column
     supports[admitted.client_of_atom, labels] = True
     support = supports[:, :r].sum(axis=0)
@@ -248,26 +255,40 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: di
     order = np.lexsort((spread, -support))
     rank = np.append(np.argsort(order), -1)  # the last entry keeps the label -1
     norms = np.linalg.norm(found.centres, axis=0)
-    trust = assess(admitted, mixing[:, order], norms[order], found.weights)
-
-    by_name = np.array(sorted(range(len(admitted.clients)), key=admitted.clients.__getitem__))
-    place = np.argsort(by_name)[admitted.client_of_atom]
-    atom_order = np.argsort(place, kind="stable")
+    flipped = np.append(flips, 1.0)
+    standing = replace(
+        found.standing,
+        labels=rank[found.standing.labels],
+        signs=found.standing.signs * flipped[found.standing.labels],
+    )
+    trust = assess(admitted, mixing[:, order], norms[order], found.weights, standing)
+    by_name, place, atom_order = _by_name(admitted)
     return Aggregate(
         mixing=mixing[:, order],
         centres=(found.centres * flips)[:, order],
         labels=rank[labels][atom_order],
-        signs=(found.signs * np.append(flips, 1.0)[labels])[atom_order],
+        signs=(found.signs * flipped[labels])[atom_order],
         clients=tuple(admitted.clients[k] for k in by_name),
-        client_of_atom=place[atom_order],
-        spectrum=found.spectrum,
+        client_of_atom=place,
+        spectrum=np.zeros(0) if found.embedding is None else found.embedding.spectrum,
         support=support[order],
         spread=spread[order],
         trust=trust.rows(by_name),
         rejected=admitted.rejected,
         method=method,
-        options=taken,
-        atoms=admitted.atoms[:, atom_order],
+        options={**taken, "affinity_residual": 0.0 if found.embedding is None else found.embedding.residual},
+        atoms=admitted.all_atoms(atom_order),
         terms=admitted.terms,
         certificate=replace(found.certificate, median_gap=found.certificate.median_gap[order]),
     )
+
+
+def _by_name(admitted: Admitted) -> tuple[IntArray, IntArray, IntArray | slice]:
+    """Order of the clients by name; for each atom then, its client's place; and the order of the atoms."""
+    names = admitted.clients
+    by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
+    if np.array_equal(by_name, np.arange(by_name.size)):
+        return by_name, admitted.client_of_atom, slice(None)  # very many atoms are not copied
+    place = np.argsort(by_name)[admitted.client_of_atom]
+    atom_order = np.argsort(place, kind="stable")
+    return by_name, place[atom_order], atom_order

@@ -11,9 +11,9 @@ from sklearn.cluster import KMeans
 
 from fedica.arrays import Array, IntArray
 from fedica.errors import GroupingError
+from fedica.server.columns import Columns
 
-SAMPLE = 30_000
-"""Points among which the starts compete; with more than these, a random sample."""
+MOST_SWEEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,55 +35,84 @@ class Clusters:
     lower_bound: float
 
 
-def kmeans(points: Array, n_clusters: int, *, n_init: int, rng: np.random.Generator) -> Clusters:
+def kmeans(
+    points: Columns, n_clusters: int, *, n_init: int, rng: np.random.Generator, sample: IntArray | None = None
+) -> Clusters:
     """Minimise sum_i ||q_i - theta_sigma(i)||^2 over centres theta and labels sigma, Eq. (11).
 
-    points : (R, r), one a row. The best of n_init random starts and of one deterministic start is returned. Of very
-    many points a random sample is grouped so, and its centres are the one start for all of them.
+    points : (p, R), one a column. The best of n_init random starts and of one deterministic start is returned. Of very
+    many points a sample (of these columns) is grouped so, and its centres are the one start for all of them.
 
     Raises
     ------
     GroupingError
         If the points are fewer than n_clusters distinct ones, so that a group would be empty.
     """
-    sample = points
-    if points.shape[0] > SAMPLE:
-        sample = points[np.sort(rng.choice(points.shape[0], SAMPLE, replace=False))]
+    competing = np.ascontiguousarray((points.whole() if sample is None else points.take(sample)).T)
     starts = [
         KMeans(n_clusters, init="k-means++", n_init=n_init, random_state=int(rng.integers(2**31 - 1))),
-        KMeans(n_clusters, init=spread_out_points(sample, n_clusters), n_init=1),
+        KMeans(n_clusters, init=spread_out_points(competing, n_clusters), n_init=1),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # too few distinct points: said below, as an error
-        runs = [start.fit(sample) for start in starts]
-        best = min(runs, key=lambda run: float(run.inertia_))  # the first on a tie
-        if sample is not points:
-            best = KMeans(n_clusters, init=best.cluster_centers_, n_init=1).fit(points)
-    labels = np.asarray(best.labels_, dtype=np.int64)
+        runs = [start.fit(competing) for start in starts]
+    best = min(runs, key=lambda run: float(run.inertia_))  # the first on a tie
+    if sample is None:
+        labels, objective = np.asarray(best.labels_, dtype=np.int64), float(best.inertia_)
+    else:
+        labels, objective = _settle(points, np.asarray(best.cluster_centers_, dtype=np.float64).T)
     check_no_empty(labels, n_clusters)
-    return Clusters(labels, float(best.inertia_), kmeans_lower_bound(points, n_clusters))
+    return Clusters(labels, objective, kmeans_lower_bound(points, n_clusters))
+
+
+def _settle(points: Columns, centres: Array) -> tuple[IntArray, float]:
+    """Lloyd's iteration on all points from given centres, (p, r): labels, and the sum of squared distances.
+
+    It ends, as scikit-learn's does, when no label changes or the centres move by less than 1e-4 of the spread.
+    """
+    r = centres.shape[1]
+
+    def assign(block: Array, centres: Array) -> tuple[tuple[IntArray], tuple[Array, Array, Array, Array]]:
+        nearness = block.T @ centres - 0.5 * np.einsum("pr,pr->r", centres, centres)
+        labels = np.argmax(nearness, axis=1)
+        member = np.zeros((labels.size, r))
+        member[np.arange(labels.size), labels] = 1.0
+        squares = np.einsum("pb,pb->p", block, block)
+        best = nearness[np.arange(labels.size), labels].sum()
+        return (labels,), (block @ member, member.sum(axis=0), squares, best)
+
+    labels = np.empty(0, dtype=np.int64)
+    for _ in range(MOST_SWEEPS):
+        before, now = labels, centres
+        (labels,), (sums, counts, squares, best) = points.sweep(lambda block, c=now: assign(block, c))
+        centres = np.where(counts > 0, sums / np.maximum(counts, 1), now)
+        spread = squares.sum() / labels.size - ((sums.sum(axis=1) / labels.size) ** 2).sum()
+        if np.array_equal(labels, before) or ((centres - now) ** 2).sum() <= 1e-4 * spread / points.shape[0]:
+            break
+    return labels, max(float(squares.sum() - 2 * best), 0.0)
 
 
 def spread_out_points(points: Array, n_clusters: int) -> Array:
-    """Choose r of the points that are as far from linearly dependent as pivoted QR can tell. points : (R, r)."""
+    """Choose r of the points that are as far from linearly dependent as pivoted QR can tell. points : (R, p)."""
     _, pivots = qr(points.T, mode="r", pivoting=True)
     return np.ascontiguousarray(points[pivots[:n_clusters]])
 
 
-def kmeans_lower_bound(points: Array, n_clusters: int) -> float:
+def kmeans_lower_bound(points: Columns, n_clusters: int) -> float:
     """Sum of the squared trailing singular values of the centred points, beyond the first n_clusters - 1.
 
     The group means span at most n_clusters - 1 dimensions around the overall mean, and no projection on so few
     dimensions leaves less than these singular values (Eckart and Young; Ding and He 2004).
     """
-    centred = points - points.mean(axis=0)
-    values = np.linalg.eigvalsh(centred.T @ centred)
-    return float(np.maximum(values[: max(points.shape[1] - n_clusters + 1, 0)], 0).sum())
+    sums, squares = points.total(lambda block: (block.sum(axis=1), block @ block.T))
+    scatter = squares - np.outer(sums, sums) / points.shape[1]
+    values = np.linalg.eigvalsh(scatter)
+    return float(np.maximum(values[: max(sums.size - n_clusters + 1, 0)], 0).sum())
 
 
 def check_no_empty(labels: IntArray, n_clusters: int) -> None:
     """Refuse a grouping with an empty group."""
-    n_found = np.unique(labels[labels >= 0]).size
+    n_found = int(np.count_nonzero(np.bincount(labels[labels >= 0], minlength=n_clusters)))
     if n_found < n_clusters:
         raise GroupingError(
             f"the {labels.size} atoms form {n_found} groups; {n_clusters} components were wanted. "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedica.arrays import Array, unit
+from fedica.arrays import unit
 from fedica.server.admit import Admitted
-from fedica.server.affinity import leading_directions
-from fedica.server.consensus import find_consensus, whitened
+from fedica.server.columns import Columns, columns_of
+from fedica.server.consensus import SAMPLE, find_consensus
+from fedica.server.directions import leading_directions
 from fedica.server.embedding import squared_spectrum
-from fedica.server.relative import relative_to
+from fedica.server.relative import standing_of
+from fedica.server.sampling import draw_clients
 from fedica.server.trust import matches
 
 MOST_DIRECTIONS = 60
@@ -30,25 +32,27 @@ def choose_components(admitted: Admitted, *, n_init: int, rng: np.random.Generat
     common = int(np.bincount(counts).argmax())
     if (counts == common).sum() > max(counts.size / 2, 1) and common <= admitted.atoms.shape[0]:
         found = find_consensus(admitted, common, np.ones(counts.size), affinity="squared", n_init=n_init, rng=rng)
-        matched = matches(relative_to(admitted.atoms, owner, unit(found.centres)), found.weights, common)
+        matched = matches(standing_of(admitted.atoms, owner, unit(found.centres)), found.weights, common)
         complete = np.bincount(owner, weights=matched) == common
         if complete.sum() > counts.size / 2:
             return common, "clients"
-    return largest_gap(admitted.atoms), "spectrum"
+    sample = draw_clients(admitted.atoms, owner, rng).sample(SAMPLE)
+    seen = admitted.atoms if sample is None else columns_of(admitted.atoms.take(sample))
+    return largest_gap(seen), "spectrum"
 
 
-def largest_gap(atoms: Array) -> int:
+def largest_gap(atoms: Columns) -> int:
     """Place of the largest ratio of successive eigenvalues of the squared affinity. atoms : (d, R).
 
     Of the atoms as they are and of the atoms whitened by their scatter, which mends a badly conditioned mixing matrix,
     the clearer gap counts. Candidates go up to d, the most components there can be.
     """
-    points = leading_directions(atoms, MOST_DIRECTIONS)
-    gaps = [_gap(points), _gap(whitened(points, points.shape[0]))]
+    directions = leading_directions(atoms, MOST_DIRECTIONS)
+    gaps = [_gap(directions.coordinates(atoms)), _gap(directions.whitened(atoms))]
     return max(gaps)[1]  # by the ratio
 
 
-def _gap(points: Array) -> tuple[float, int]:
+def _gap(points: Columns) -> tuple[float, int]:
     """Return the largest ratio of successive eigenvalues, and after how many of them it stands. points : (p, R)."""
     most = min(points.shape)
     spectrum = np.zeros(most + 1)

@@ -19,11 +19,13 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
 from fedica.server.admit import Admitted
-from fedica.server.affinity import leading_directions
 from fedica.server.clusters import Clusters, kmeans
+from fedica.server.columns import Columns, columns_of
+from fedica.server.directions import leading_directions
 from fedica.server.embedding import EMBEDDINGS, Embedding
-from fedica.server.order import group_medians, nearest_halves, weighted_median
-from fedica.server.relative import Relative, relative_to
+from fedica.server.order import group_medians, nearest_halves, split_by_group, weighted_median
+from fedica.server.relative import Relative, relative_to, standing_of
+from fedica.server.sampling import Drawn, draw_clients
 from fedica.server.signs import align_signs
 
 CLIENT_CUT = 1.8
@@ -34,6 +36,8 @@ CANDIDATES = 20
 """Clients tried as a start: with 45% of them bad, one try in nine million draws only bad ones."""
 PANEL = 2000
 """Clients among whom the start is found; with more than these, a random panel."""
+SAMPLE = 30_000
+"""Atoms among which the starts of k-means compete; with more than these, those of random clients."""
 SMALLEST_RADIUS = 1e-7
 """Clients that agree to rounding agree."""
 MOST_STEPS = 30
@@ -65,39 +69,29 @@ def find_consensus(
     client_weights : (K,), from declared samples; all one unless asked for.
     """
     atoms, owner, r = admitted.atoms, admitted.client_of_atom, n_components
-    grouping_atoms = whitened(atoms, r) if admitted.terms.mixing != "orthogonal" else atoms
+    drawn = draw_clients(atoms, owner, rng)
+    whiten = admitted.terms.mixing != "orthogonal"
+    grouping_atoms = leading_directions(atoms, r).whitened(atoms) if whiten else atoms
     embedding = EMBEDDINGS[affinity](grouping_atoms, r)
-    clusters = kmeans(
-        unit(embedding.points.T).T, r, n_init=n_init, rng=rng
-    )  # rows scaled: rare components count as much
+    points = embedding.points.seen(unit, r).kept()  # scaled to one: rare components count as much
+    clusters = kmeans(points, r, n_init=n_init, rng=rng, sample=drawn.sample(SAMPLE))
     signs = align_signs(grouping_atoms, clusters.labels, r)
-    starts = [unit(group_means(atoms * signs, clusters.labels, np.ones(owner.size), r))]
-    asked, asked_owner = _panel(atoms, owner, rng)
+    starts = [unit(group_means(atoms, signs, clusters.labels, np.ones(owner.size), r))]
+    asked, asked_owner = _panel(atoms, owner, drawn)
     starts += _closest_client(asked, asked_owner, r, rng)
     ends = [_concentrate(asked, asked_owner, start) for start in starts]
     reference = min(ends, key=lambda end: _tightness(asked, asked_owner, end))  # the first on a tie
 
-    voices = share_of_voice(atoms, owner, reference)
-    for _ in range(MOST_STEPS):
-        standing = relative_to(atoms, owner, reference)
+    standing = standing_of(atoms, owner, reference)
+    voices = share_of_voice(atoms, owner, standing, r)
+    for step in range(MOST_STEPS):
         weights = _agreement(standing, owner, r, voices) * (client_weights * voices)[owner]
-        centres = group_means(atoms * standing.signs, standing.labels, weights, r, otherwise=reference)
+        centres = group_means(atoms, standing.signs, standing.labels, weights, r, otherwise=reference)
         moved, reference = np.abs(unit(centres) - reference).max(), unit(centres)
-        if moved <= 1e-9:
+        if moved <= 1e-9 or step == MOST_STEPS - 1:
             break
+        standing = standing_of(atoms, owner, reference)
     return Consensus(centres, standing.labels, standing.signs, weights, embedding, clusters)
-
-
-def whitened(atoms: Array, n_components: int) -> Array:
-    """Atoms in their leading r directions, stretched so that these are alike: unit columns, (min(d, r), R).
-
-    A general mixing matrix squeezes its columns together and blurs the groups; where A has full rank, (A A')^(-1/2) A
-    has orthonormal columns, which is what Algorithm 1 assumes.
-    """
-    points = leading_directions(atoms, n_components)
-    values, vectors = np.linalg.eigh(points @ points.T)
-    scale = 1 / np.sqrt(np.maximum(values, 1e-9 * values[-1]))
-    return unit((scale[:, None] * vectors.T) @ points)
 
 
 def client_scores(standing: Relative, owner: IntArray, n_clients: int) -> Array:
@@ -115,36 +109,36 @@ def radius_of(scores: Array, voices: Array) -> float:
     return max(weighted_median(scores, voices, empty=0.0), SMALLEST_RADIUS)
 
 
-def share_of_voice(atoms: Array, owner: IntArray, reference: Array) -> Array:
+def share_of_voice(atoms: Columns, owner: IntArray, standing: Relative, n_components: int) -> Array:
     """One over the number of clients that sent the same atoms: independent fits never coincide, so they are one voice.
 
     Two clients are the same when three random projections of all their atoms, matched and signed, agree to 1e-9. Where
     more than half of all clients agree to rounding there is no noise to be independent of, and each counts as one.
     """
-    standing = relative_to(atoms, owner, reference)
     n_clients = int(owner[-1]) + 1
     if np.median(client_scores(standing, owner, n_clients)) <= SMALLEST_RADIUS:
         return np.ones(n_clients)
-    directions = np.random.default_rng(0).standard_normal((3, *reference.shape))
-    seen = np.where(standing.labels >= 0, standing.signs, 0.0)
-    projections = [np.einsum("dR,dR->R", atoms, g[:, standing.labels]) * seen for g in directions]
-    prints = np.stack([np.bincount(owner, weights=p) for p in projections], axis=1)
-    _, inverse, counts = np.unique(np.round(prints / 1e-9), axis=0, return_inverse=True, return_counts=True)
+    directions = np.random.default_rng(0).standard_normal((3, atoms.shape[0], n_components))
+
+    def of_block(block: Array, label: IntArray, sign: Array, own: IntArray) -> tuple[Array]:
+        seen = np.where(label >= 0, sign, 0.0)
+        projections = [np.einsum("db,db->b", block, g[:, label]) * seen for g in directions]
+        return (np.stack([np.bincount(own - own[0], weights=p) for p in projections]),)
+
+    (prints,) = atoms.each(of_block, standing.labels, standing.signs, owner)
+    _, inverse, counts = np.unique(np.round(prints.T / 1e-9), axis=0, return_inverse=True, return_counts=True)
     return np.asarray(1 / counts[inverse.ravel()])
 
 
-def _panel(atoms: Array, owner: IntArray, rng: np.random.Generator) -> tuple[Array, IntArray]:
-    """Return the atoms of all clients, or of a random panel of them where there are very many.
+def _panel(atoms: Columns, owner: IntArray, drawn: Drawn) -> tuple[Array, IntArray]:
+    """Return the atoms of all clients, or of the clients drawn first where there are very many.
 
     Which half agrees best is settled among the panel; everybody is heard in the last step.
     """
-    n_clients = int(owner[-1]) + 1
-    if n_clients <= PANEL:
-        return atoms, owner
-    chosen = np.zeros(n_clients, dtype=bool)
-    chosen[rng.choice(n_clients, PANEL, replace=False)] = True
-    inside = chosen[owner]
-    return np.ascontiguousarray(atoms[:, inside]), (np.cumsum(chosen) - 1)[owner[inside]]
+    if int(owner[-1]) < PANEL:
+        return atoms.whole(), owner
+    inside = drawn.atoms_of_first(PANEL)
+    return atoms.take(inside), np.cumsum(np.diff(owner[inside], prepend=owner[inside[0]]) != 0)
 
 
 def _closest_client(atoms: Array, owner: IntArray, r: int, rng: np.random.Generator) -> list[Array]:
@@ -176,7 +170,7 @@ def _concentrate(atoms: Array, owner: IntArray, reference: Array) -> Array:
         if np.array_equal(chosen, before):
             break
         before = chosen
-        means = group_means(atoms * standing.signs, standing.labels, near.astype(float), r, otherwise=reference)
+        means = group_means(columns_of(atoms), standing.signs, standing.labels, near.astype(float), r, reference)
         reference = unit(means)
     return reference
 
@@ -206,8 +200,8 @@ def _agreement(standing: Relative, owner: IntArray, r: int, voices: Array) -> Ar
     )
     weights = of_client[owner]
     counting = np.where(weights > 0, standing.labels, -1)
-    own = (counting == a for a in range(r))
-    medians = [weighted_median(standing.distance[o], voices[owner[o]], empty=0.0) for o in own]
+    own = zip(split_by_group(standing.distance, counting, r), split_by_group(voices[owner], counting, r), strict=True)
+    medians = [weighted_median(distance, voice, empty=0.0) for distance, voice in own]
     typical = np.maximum(medians, SMALLEST_RADIUS)
     excess = standing.distance / typical[standing.labels]
     weights *= np.where(excess <= ATOM_CUT, np.minimum(1.0, ATOM_FULL / np.maximum(excess, ATOM_FULL)), 0.0)
@@ -220,11 +214,17 @@ def _agreement(standing: Relative, owner: IntArray, r: int, voices: Array) -> Ar
     return np.asarray(weights)
 
 
-def group_means(points: Array, labels: IntArray, weights: Array, r: int, *, otherwise: Array | None = None) -> Array:
-    """Weighted mean of each group, Eq. (15): points (d, R) to (d, r); of ``otherwise`` where a group has no weight."""
-    member = np.zeros((labels.size, r))
-    counting = np.flatnonzero(labels >= 0)
-    member[counting, labels[counting]] = weights[counting]
-    total = member.sum(axis=0)
-    means = (points @ member) / np.where(total > 0, total, 1.0)
+def group_means(
+    atoms: Columns, signs: Array, labels: IntArray, weights: Array, r: int, otherwise: Array | None = None
+) -> Array:
+    """Weighted mean of each group, Eq. (15): atoms (d, R) to (d, r); of ``otherwise`` where a group has no weight."""
+
+    def of_block(block: Array, sign: Array, label: IntArray, weight: Array) -> tuple[Array, Array]:
+        member = np.zeros((label.size, r))
+        counting = np.flatnonzero(label >= 0)
+        member[counting, label[counting]] = weight[counting]
+        return block @ (sign[:, None] * member), member.sum(axis=0)
+
+    sums, total = atoms.total(of_block, signs, labels, weights)
+    means = np.asarray(sums / np.where(total > 0, total, 1.0))
     return means if otherwise is None else np.where(total > 0, means, otherwise)

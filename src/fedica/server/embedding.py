@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
 
 from fedica.arrays import Array
-from fedica.server.affinity import (
-    BLOCK,
-    absolute_affinity,
-    absolute_product,
-    leading_directions,
-    quadratic_features,
-)
+from fedica.server.affinity import absolute_affinity, absolute_product, n_quadratic_features, quadratic_features
+from fedica.server.columns import ArraySource, Columns
+from fedica.server.directions import leading_directions
+from fedica.server.eigen import leading_eigenpairs
 
 DENSE_EIGENPROBLEM = 500
-"""Up to so many atoms all of M is reduced; above, a Krylov method finds the leading part."""
-DENSE_AFFINITY = 6_000
-"""Up to so many atoms M is stored (288 MB); above, products with it are formed block by block."""
+"""Up to so many atoms all of M is reduced; above, products with M, formed tile by tile, find the leading part."""
 MARGIN = 10
 """Directions kept beyond r when atoms have many features: corrupted atoms must not push out a component."""
+MOST_FEATURES = 2_100
+"""Up to so many quadratic features (64 directions) their Gram matrix is reduced; above, products with it are used."""
+FEATURE_BYTES = 2**22
+"""Bytes of quadratic features that are formed at a time."""
+LARGE_TOL = 1e-6
+"""Residual, over the largest eigenvalue, at which those products end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,85 +33,106 @@ class Embedding:
 
     Parameters
     ----------
-    points : ndarray of shape (R, r)
-        One atom a row: the columns of Q = U_r' M = D_r U_r'.
+    points : Columns
+        (r, R), one atom a column: Q = U_r' M = D_r U_r'.
     spectrum : ndarray
         Leading eigenvalues of M, largest first: at least r, more where they come for free.
+    residual : float
+        How far each eigenvalue may be from an exact one, over the largest; 0 where the problem was reduced exactly.
     """
 
-    points: Array
+    points: Columns
     spectrum: Array
+    residual: float
 
 
-def embed_absolute(atoms: Array, n_components: int) -> Embedding:
+def embed_absolute(atoms: Columns, n_components: int) -> Embedding:
     """Embed by the r largest eigenvalues of M = sqrt(r/R) |A_c' A_c|. atoms : (d, R), unit columns."""
-    n_atoms = atoms.shape[1]
+    n_atoms, residual = atoms.shape[1], 0.0
+    whole = atoms.whole()
     if n_atoms <= DENSE_EIGENPROBLEM:
         n_kept = min(n_atoms, 2 * n_components + 5)
-        M = absolute_affinity(atoms, n_components)
+        M = absolute_affinity(whole, n_components)
         values, vectors = eigh(M, subset_by_index=(n_atoms - n_kept, n_atoms - 1), driver="evr")
-    elif n_atoms <= DENSE_AFFINITY:
-        M = absolute_affinity(atoms, n_components)
-        values, vectors = eigsh(M, k=n_components + 1, which="LA", v0=np.ones(n_atoms))
+        values, vectors = values[::-1], vectors[:, ::-1]
     else:
-        values, vectors = _subspace_iteration(lambda v: absolute_product(atoms, v, n_components), atoms, n_components)
-    order = np.argsort(values)[::-1]
-    spectrum, leading = values[order], vectors[:, order[:n_components]]
-    return Embedding(leading * spectrum[:n_components], spectrum)  # Q = D_r U_r', after Eq. (10)
+        values, vectors, residual = _leading_of_absolute(whole, n_components)
+    points = (vectors[:, :n_components] * values[:n_components]).T  # Q = D_r U_r', after Eq. (10)
+    return Embedding(Columns(ArraySource(points, atoms.source.bounds), n_components), values, residual)
 
 
-def embed_squared(atoms: Array, n_components: int) -> Embedding:
+def _leading_of_absolute(atoms: Array, n_components: int) -> tuple[Array, Array, float]:
+    """Leading eigenpairs of M without storing it: first roughly in float32, then to the end in float64."""
+    rng = np.random.default_rng(0)  # a start, not a sample: the result does not depend on it
+    vectors = rng.standard_normal((atoms.shape[1], min(atoms.shape[1], n_components + MARGIN)))
+    for precision, tol in ((np.float32, 1e-5), (np.float64, 1e-10)):
+        rounded = np.ascontiguousarray(atoms, dtype=precision)
+        found = leading_eigenpairs(
+            lambda v, a=rounded: absolute_product(a, v, n_components),  # type: ignore[misc]
+            vectors,
+            n_components,
+            tol=tol,
+        )
+        vectors = found.vectors
+    return found.values[: n_components + 1], vectors, found.residual
+
+
+def embed_squared(atoms: Columns, n_components: int) -> Embedding:
     """Embed by the r largest eigenvalues of M = sqrt(r/R) (A_c' A_c)^2, entrywise square. atoms : (d, R), unit columns.
 
     M = F'F for the quadratic features F of the atoms, so its eigenvectors come from the small matrix F F': time is
     linear in R and memory is a block. The population matrix is the same Z'Z as for the absolute affinity.
     """
-    points = leading_directions(atoms, n_components + MARGIN)
+    points = atoms
+    if atoms.shape[0] > n_components + MARGIN:
+        points = leading_directions(atoms, n_components + MARGIN).coordinates(atoms)
     n_atoms = points.shape[1]
-    blocks = [slice(start, start + BLOCK) for start in range(0, n_atoms, BLOCK)]
     scale = np.sqrt(n_components / n_atoms)
-    values, vectors = eigh(_feature_gram(points))  # F F' has the eigenvalues of F'F
-    spectrum = scale * np.maximum(values[::-1], 0)
-    leading = np.sqrt(scale * spectrum[:n_components])[:, None] * vectors[:, : -n_components - 1 : -1].T
-    embedded = np.empty((n_atoms, n_components))
-    for block in blocks:  # U = F'V / sqrt(values), hence Q = D U' = scale * sqrt(values) * V'F
-        embedded[block] = (leading @ quadratic_features(points[:, block])).T
-    return Embedding(embedded, spectrum[: min(n_atoms, spectrum.size)])
+    values, vectors, residual = _leading_of_features(points, n_components)
+    spectrum = scale * np.maximum(values, 0)
+    leading = (np.sqrt(scale * spectrum[:n_components])[:, None]) * vectors[:, :n_components].T
+    # U = F'V / sqrt(values), hence Q = D U' = scale * sqrt(values) * V'F
+    embedded = points.seen(lambda block: leading @ quadratic_features(block), n_components)
+    return Embedding(embedded, spectrum[: min(n_atoms, spectrum.size)], residual)
 
 
-def squared_spectrum(points: Array) -> Array:
+def _leading_of_features(points: Columns, n_components: int) -> tuple[Array, Array, float]:
+    """Leading eigenpairs of F F' for the quadratic features F of the points, (p, R), and their residual."""
+    n_features = n_quadratic_features(points.shape[0])
+    if n_features <= MOST_FEATURES:
+        values, vectors = eigh(feature_gram(points))
+        return values[::-1], vectors[:, ::-1], 0.0
+
+    def product(basis: Array) -> Array:
+        def of_block(block: Array) -> tuple[Array]:
+            return (reduce(np.add, (f @ (f.T @ basis) for f in _features_by_slices(block))),)
+
+        return np.asarray(points.total(of_block)[0])
+
+    start = np.random.default_rng(0).standard_normal((n_features, n_components + MARGIN))
+    found = leading_eigenpairs(product, start, n_components, tol=LARGE_TOL)
+    return found.values, found.vectors, found.residual
+
+
+def squared_spectrum(points: Columns) -> Array:
     """Eigenvalues of the squared affinity without its scale, largest first. points : (p, R)."""
-    return np.asarray(np.maximum(eigh(_feature_gram(points), eigvals_only=True)[::-1], 0))
+    return np.asarray(np.maximum(eigh(feature_gram(points), eigvals_only=True)[::-1], 0))
 
 
-def _feature_gram(points: Array) -> Array:
+def feature_gram(points: Columns) -> Array:
     """F F' for the quadratic features F of the points, summed over blocks: (p(p+1)/2, p(p+1)/2)."""
-    gram = np.zeros((points.shape[0] * (points.shape[0] + 1) // 2,) * 2)
-    for start in range(0, points.shape[1], BLOCK):
-        features = quadratic_features(points[:, start : start + BLOCK])
-        gram += features @ features.T
-    return gram
+
+    def of_block(block: Array) -> tuple[Array]:
+        return (reduce(np.add, (f @ f.T for f in _features_by_slices(block))),)
+
+    return np.asarray(points.total(of_block)[0])
 
 
-EMBEDDINGS: dict[str, Callable[[Array, int], Embedding]] = {"absolute": embed_absolute, "squared": embed_squared}
+def _features_by_slices(block: Array) -> Iterator[Array]:
+    """Quadratic features of a few columns at a time, so that they stay near the processor."""
+    n_columns = max(64, FEATURE_BYTES // (8 * n_quadratic_features(block.shape[0])))
+    for start in range(0, block.shape[1], n_columns):
+        yield quadratic_features(block[:, start : start + n_columns])
 
 
-def _subspace_iteration(product: Callable[[Array], Array], atoms: Array, n_components: int) -> tuple[Array, Array]:
-    """Leading eigenpairs of a symmetric operator by block Krylov steps, each restarted from its best vectors.
-
-    Stops when every residual ||M u - d u|| is below 1e-10 times the largest eigenvalue.
-    """
-    width = min(atoms.shape[1], n_components + MARGIN)
-    rng = np.random.default_rng(0)  # a start, not a sample: the result does not depend on it
-    basis = np.linalg.qr(rng.standard_normal((atoms.shape[1], width)))[0]
-    image = product(basis)
-    for _ in range(60):
-        wider = np.linalg.qr(np.hstack([basis, image]))[0]
-        wider_image = product(wider)
-        values, coordinates = np.linalg.eigh(wider.T @ wider_image)
-        keep = coordinates[:, : -width - 1 : -1]
-        basis, image, ritz = wider @ keep, wider_image @ keep, values[: -width - 1 : -1]
-        residual = np.linalg.norm(image - basis * ritz, axis=0)[:n_components]
-        if residual.max() <= 1e-10 * ritz[0]:
-            break
-    return ritz[: n_components + 1], basis[:, : n_components + 1]
+EMBEDDINGS: dict[str, Callable[[Columns, int], Embedding]] = {"absolute": embed_absolute, "squared": embed_squared}

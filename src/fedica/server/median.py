@@ -6,10 +6,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import Array, IntArray
+from fedica.server.columns import Columns
 
 MOST_MOVES = 8
 WEISZFELD_STEPS = 60
@@ -26,24 +26,30 @@ class Medians:
         One centre a column.
     gap : ndarray of shape (r,)
         gamma, certified: the centre's sum of distances is at most (1 + gamma) times the least possible.
+    distance : ndarray of shape (R,)
+        Of each point to its centre; of no meaning for a point of no group.
     """
 
     centres: Array
     gap: Array
+    distance: Array
 
 
 def geometric_medians(
-    points: Array,
+    points: Columns,
     labels: IntArray,
     n_groups: int,
     *,
+    signs: Array | None = None,
     weights: Array | None = None,
+    start: Array | None = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> Medians:
-    """Minimise sum_i w_i ||x_i - m_a|| over m_a, for every group a at once, Eq. (16).
+    """Minimise sum_i w_i ||s_i x_i - m_a|| over m_a, for every group a at once, Eq. (16).
 
-    points : (d, R), one a column; labels : (R,), -1 for a point of no group; no group is empty.
+    points : (d, R), one a column; labels : (R,), -1 for a point of no group; no group is empty; signs : (R,), all one
+    by default; start : (d, r), by default the means.
     Weiszfeld's iteration with the step of Vardi and Zhang (2000) where the iterate meets points: colluding clients send
     duplicates. It stops when every gap is below ``tol``.
 
@@ -52,36 +58,43 @@ def geometric_medians(
     The gap comes from the dual, max sum_i w_i <u_i, x_i> over ||u_i|| <= 1 with sum_i w_i u_i = 0: the directions from
     the iterate to the points, shifted by their mean g and shrunk by 1 + ||g||, are feasible there.
     """
-    grouped = labels >= 0
-    x = np.ascontiguousarray(points[:, grouped].T)  # (R, d): a point's numbers side by side
-    group = labels[grouped]
-    w = np.ones(group.size) if weights is None else weights[grouped]
-    member = csr_array((np.ones(group.size), (group, np.arange(group.size))), shape=(n_groups, group.size))
-
-    def group_sum(values: Array) -> Array:  # (R,) or (R, d) to (r,) or (r, d)
-        return np.asarray(member @ values)
-
-    total = group_sum(w)
-
-    centres = group_sum(w[:, None] * x) / total[:, None]
+    s = np.ones(labels.size) if signs is None else signs
+    w = np.where(labels >= 0, 1.0 if weights is None else weights, 0.0)
+    group = np.maximum(labels, 0)  # a point of no group weighs nothing anywhere
+    total = np.bincount(group, weights=w, minlength=n_groups).astype(np.float64)
+    if start is None:
+        (start,) = points.total(lambda block, own, ws: ((block * ws) @ _member(own, n_groups),), group, w * s)
+        start = start / total
+    centres, scale = start, np.full(n_groups, np.nan)
     moves = np.zeros(n_groups, dtype=np.int64)
     for _ in range(min(max_iter, WEISZFELD_STEPS)):
-        away = x - centres[group]
-        distance = np.sqrt(np.einsum("Rd,Rd->R", away, away))
-        objective = group_sum(w * distance)
-        on_point = distance <= 1e-14 * np.maximum(objective / total, 1e-300)[group]
-        pull_of_each = np.where(on_point, 0.0, w / np.where(on_point, 1.0, distance))
-        pull = group_sum(pull_of_each[:, None] * away)  # (r, d): minus the gradient, points met left out
-        held = group_sum(np.where(on_point, w, 0.0))  # (r,): the weight of the points met
-        gap = _relative_gap(pull, held, total, objective, group_sum(w[:, None] * away))
+        met = 1e-14 * np.maximum(np.nan_to_num(scale), 1e-300)
+
+        def look(
+            block: Array, own: IntArray, sign: Array, weight: Array, at: Array = centres, met: Array = met
+        ) -> tuple[tuple[Array], tuple[Array, ...]]:
+            away = block * sign - at[:, own]
+            distance = np.sqrt(np.einsum("db,db->b", away, away))
+            on_point = distance <= met[own]
+            pull = np.where(on_point, 0.0, weight / np.where(on_point, 1.0, distance))
+            held = np.where(on_point, weight, 0.0)
+            member = _member(own, n_groups)
+            of_group = np.stack([weight * distance, pull, held]) @ member
+            return (distance,), (of_group, (away * pull) @ member, (away * weight) @ member)
+
+        (distance,), ((objective, stiffness, held), pull, offset) = points.sweep(look, group, s, w)
+        gap = _relative_gap(pull.T, held, total, objective, offset.T)
+        scale = objective / total
         if np.all(gap <= tol):
             break
-        centres = centres + _free_share(pull, held) * pull / np.maximum(group_sum(pull_of_each), 1e-300)[:, None]
-        _move_onto_near_points(centres, moves, x, group, distance, objective / total)
+        centres = centres + (_free_share(pull.T, held) * pull.T / np.maximum(stiffness, 1e-300)[:, None]).T
+        centres = _moved_onto_near_points(centres, moves, points, s, np.where(w > 0, labels, -1), distance, scale)
     else:
         for a in np.flatnonzero(gap > tol):  # a few stubborn groups: their points lie along a line
-            own = group == a
-            centres[a], gap[a] = _newton(x[own], w[own], centres[a], tol=tol, max_iter=max_iter)
+            own = np.flatnonzero(labels == a)
+            x = (points.take(own) * s[own]).T
+            centres[:, a], gap[a] = _newton(x, w[own], centres[:, a], tol=tol, max_iter=max_iter)
+            distance[own] = np.linalg.norm(x - centres[:, a], axis=1)
     worst = int(np.argmax(gap))
     if gap[worst] > tol:
         warnings.warn(
@@ -90,7 +103,7 @@ def geometric_medians(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return Medians(np.ascontiguousarray(centres.T), gap)
+    return Medians(centres, gap, distance)
 
 
 def _newton(x: Array, w: Array, centre: Array, *, tol: float, max_iter: int) -> tuple[Array, float]:
@@ -150,16 +163,28 @@ def _relative_gap(pull: Array, held: Array, total: Array, objective: Array, offs
     return np.where(objective <= 1e-15 * total, 0.0, gap / np.maximum(dual, 1e-9 * objective + 1e-300))
 
 
-def _move_onto_near_points(
-    centres: Array, moves: IntArray, x: Array, group: IntArray, distance: Array, scale: Array
-) -> None:
+def _moved_onto_near_points(
+    centres: Array, moves: IntArray, points: Columns, signs: Array, group: IntArray, distance: Array, scale: Array
+) -> Array:
     """Put a centre that closes in on a point onto it: the next step either stays there or leaves.
 
     Towards a point that is the median the iteration only creeps, and its gap does not close before they coincide.
     ``moves`` counts them for each group: a handful, so that near-duplicates cannot keep a centre hopping for ever.
     """
-    close = np.flatnonzero((distance <= 1e-3 * scale[group]) & (distance > 0) & (moves[group] < MOST_MOVES))
+    near = (distance <= 1e-3 * scale[group]) & (distance > 0) & (moves[group] < MOST_MOVES) & (group >= 0)
+    close = np.flatnonzero(near)
+    if not close.size:
+        return centres
     close = close[np.lexsort((distance[close], group[close]))]
     groups, first = np.unique(group[close], return_index=True)  # the nearest point of each group
-    centres[groups] = x[close[first]]
+    moved = centres.copy()
+    moved[:, groups] = points.take(close[first]) * signs[close[first]]
     moves[groups] += 1
+    return moved
+
+
+def _member(groups: IntArray, n_groups: int) -> Array:
+    """Matrix (b, r) of zeros with a one where a point belongs to a group: a product with it sums over groups."""
+    member = np.zeros((groups.size, n_groups))
+    member[np.arange(groups.size), groups] = 1.0
+    return member

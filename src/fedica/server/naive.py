@@ -8,11 +8,12 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray
 from fedica.errors import GroupingError
+from fedica.server.columns import Columns
 
 
-def naive_centres(atoms: Array, index: IntArray, n_components: int, combine: Callable[..., Array]) -> Array:
+def naive_centres(atoms: Columns, index: IntArray, n_components: int, combine: Callable[..., Array]) -> Array:
     """Combine the first atoms of all clients, the second, and so on. atoms : (d, R); result : (d, r)."""
-    return np.stack([combine(atoms[:, index == a], axis=1) for a in range(n_components)], axis=1)
+    return np.stack([combine(atoms.take(np.flatnonzero(index == a)), axis=1) for a in range(n_components)], axis=1)
 
 
 def index_in_client(client_of_atom: IntArray, n_components: int) -> IntArray:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fedica.arrays import Array, BoolArray, IntArray
 
@@ -12,25 +15,51 @@ FEW_GROUPS = 256
 
 def group_medians(values: Array, groups: IntArray, n_groups: int, *, empty: float) -> Array:
     """Median of the values of each group; ``empty`` for a group without any. groups : (R,), negative: of no group."""
-    if n_groups <= FEW_GROUPS:
-        own = (values[groups == a] for a in range(n_groups))
-        return np.array([np.median(v) if v.size else empty for v in own])
-    size, rest = divmod(values.size, n_groups)
-    if rest == 0 and size and np.array_equal(groups, np.repeat(np.arange(n_groups), size)):
-        return np.asarray(np.median(values.reshape(n_groups, size), axis=1))  # side by side, and equally many
-    ordered, counts, first = _by_group(values, groups, n_groups)
-    filled = counts > 0
-    low, high = first + np.maximum(counts - 1, 0) // 2, first + counts // 2
     medians = np.full(n_groups, empty)
-    in_order = values[ordered]
+    if n_groups <= FEW_GROUPS:
+        for a, own in enumerate(split_by_group(values, groups, n_groups)):
+            if own.size:
+                medians[a] = np.median(own)
+        return medians
+    member = groups >= 0
+    if not member.all():
+        values, groups = values[member], groups[member]
+    counts = np.bincount(groups, minlength=n_groups)
+    filled = counts > 0
+    if 0 < n_groups * int(counts.max(initial=0)) <= 4 * values.size and np.all(groups[1:] >= groups[:-1]):
+        rows, low, high = _side_by_side(values, groups, counts)  # a client's atoms lie side by side
+        each = np.arange(n_groups)
+        medians[filled] = (rows[each, low][filled] + rows[each, high][filled]) / 2
+        return medians
+    in_order = values[np.lexsort((values, groups))]
+    first = np.cumsum(counts) - counts
+    low, high = first + np.maximum(counts - 1, 0) // 2, first + counts // 2
     medians[filled] = (in_order[low[filled]] + in_order[high[filled]]) / 2
     return medians
+
+
+def split_by_group(values: NDArray[Any], groups: IntArray, n_groups: int) -> list[NDArray[Any]]:
+    """Values of each of a few groups, in their order. groups : (R,), negative: of no group."""
+    order = np.argsort(groups.astype(np.int16), kind="stable")  # radix sort: groups are few
+    bounds = np.searchsorted(groups[order], np.arange(n_groups + 1))
+    return np.split(values[order], bounds)[1:-1]
+
+
+def _side_by_side(values: Array, groups: IntArray, counts: IntArray) -> tuple[Array, IntArray, IntArray]:
+    """Sorted values of each group as a row, and the two places of its median. groups : ascending."""
+    rows = np.full((counts.size, int(counts.max())), np.inf)
+    place = np.arange(values.size) - (np.cumsum(counts) - counts)[groups]
+    rows[groups, place] = values
+    rows.sort(axis=1)
+    return rows, np.maximum(counts - 1, 0) // 2, np.minimum(counts // 2, rows.shape[1] - 1)
 
 
 def weighted_median(values: Array, weights: Array, *, empty: float) -> float:
     """Smallest value that at least half of the weight does not exceed; ``empty`` if there is none."""
     if values.size == 0:
         return empty
+    if np.all(weights == weights[0]):
+        return float(np.partition(values, (values.size - 1) // 2)[(values.size - 1) // 2])
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[np.searchsorted(reached, reached[-1] / 2 * (1 - 1e-12))]])

@@ -5,24 +5,58 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, IntArray, fix_signs
+from fedica.server.columns import Columns
+from fedica.server.directions import DENSE_SCATTER
+from fedica.server.eigen import leading_eigenpairs
+
+FEW_FEATURES = 128
+"""Up to so many features the scatter matrices of all groups are summed at once; more, and groups are taken in turn."""
 
 
-def align_signs(atoms: Array, labels: IntArray, n_components: int) -> Array:
+def align_signs(atoms: Columns, labels: IntArray, n_components: int) -> Array:
     """Sign of each atom against the leading left singular vector of its group, sgn(0) = 1, Eq. (14).
 
     atoms : (d, R); labels : (R,), -1 for an atom of no group; result : (R,), entries +1 or -1.
     """
-    axes = np.stack([leading_axis(atoms[:, labels == a]) for a in range(n_components)], axis=1)
-    projections = np.einsum("dR,dR->R", atoms, axes[:, labels])
-    return np.where((projections < 0) & (labels >= 0), -1.0, 1.0)
+    axes = leading_axes(atoms, labels, n_components)
+
+    def of_block(block: Array, label: IntArray) -> tuple[Array]:
+        projections = np.einsum("db,db->b", block, axes[:, label])
+        return (np.where((projections < 0) & (label >= 0), -1.0, 1.0),)
+
+    return np.asarray(atoms.each(of_block, labels)[0])
 
 
-def leading_axis(group: Array) -> Array:
-    """Leading left singular vector of a group of atoms, its largest entry positive. group : (d, n), n >= 1."""
+def leading_axes(atoms: Columns, labels: IntArray, n_components: int) -> Array:
+    """Leading left singular vector of each group of atoms, its largest entry positive: (d, r). No group is empty."""
+    if atoms.shape[0] <= FEW_FEATURES:
+        (scatters,) = atoms.total(lambda block, label: (_group_scatters(block, label, n_components),), labels)
+        axes = np.linalg.eigh(scatters)[1][:, :, -1].T
+    else:
+        groups = (atoms.take(np.flatnonzero(labels == a)) for a in range(n_components))
+        axes = np.stack([_leading_axis(group) for group in groups], axis=1)
+    return fix_signs(axes)[0]
+
+
+def _group_scatters(block: Array, label: IntArray, n_components: int) -> Array:
+    """Sum of a a' over the atoms of each group: (r, d, d)."""
+    order = np.argsort(label.astype(np.int16), kind="stable")  # radix sort: labels are few
+    bounds = np.searchsorted(label[order], np.arange(n_components + 1))
+    grouped = block[:, order]
+    scatters = np.zeros((n_components, block.shape[0], block.shape[0]))
+    for a in np.flatnonzero(np.diff(bounds)):
+        own = grouped[:, bounds[a] : bounds[a + 1]]
+        np.matmul(own, own.T, out=scatters[a])
+    return scatters
+
+
+def _leading_axis(group: Array) -> Array:
+    """Leading left singular vector of one group. group : (d, n), n >= 1."""
     d, n = group.shape
-    if d <= n:
-        axis = np.linalg.eigh(group @ group.T)[1][:, -1:]
-    else:  # fewer atoms than features: through the smaller Gram matrix
-        axis = group @ np.linalg.eigh(group.T @ group)[1][:, -1:]
-        axis /= np.linalg.norm(axis)
-    return np.asarray(fix_signs(axis)[0][:, 0], dtype=np.float64)
+    if d <= min(n, DENSE_SCATTER):
+        return np.asarray(np.linalg.eigh(group @ group.T)[1][:, -1])
+    if n <= DENSE_SCATTER:  # fewer atoms than features: through the smaller Gram matrix
+        axis = group @ np.linalg.eigh(group.T @ group)[1][:, -1]
+        return np.asarray(axis / np.linalg.norm(axis))
+    start = np.random.default_rng(0).standard_normal((d, 8))
+    return leading_eigenpairs(lambda basis: group @ (group.T @ basis), start, 1).vectors[:, 0]

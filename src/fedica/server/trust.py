@@ -7,6 +7,7 @@ import numpy as np
 from fedica.arrays import Array, BoolArray, IntArray
 from fedica.records import Trust
 from fedica.server.admit import Admitted
+from fedica.server.columns import Columns
 from fedica.server.consensus import ATOM_CUT, client_cut, client_scores, radius_of, share_of_voice
 from fedica.server.order import group_medians
 from fedica.server.relative import Relative, relative_to
@@ -25,7 +26,7 @@ COMPARED = 60
 """Outlying clients looked at for agreement among themselves."""
 
 
-def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array) -> Trust:
+def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, standing: Relative) -> Trust:
     """Judge every client against the components.
 
     Parameters
@@ -38,6 +39,8 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array) -> T
         Norms of the raw centres.
     weights : ndarray of shape (R,)
         How much each atom counted in its centre.
+    standing : Relative
+        The atoms against these components.
 
     Returns
     -------
@@ -45,14 +48,13 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array) -> T
         A verdict and its reason for each client.
     """
     owner, n_clients, r = admitted.client_of_atom, len(admitted.clients), mixing.shape[1]
-    standing = relative_to(admitted.atoms, owner, mixing)
-    voices = share_of_voice(admitted.atoms, owner, mixing)
+    voices = share_of_voice(admitted.atoms, owner, standing, r)
     scores = client_scores(standing, owner, n_clients)
     radius = radius_of(scores, voices)
     matched = matches(standing, weights, r)
     n_unmatched = np.bincount(owner, weights=~matched, minlength=n_clients).astype(np.int64)
 
-    angle_of_atom = _angles(admitted.atoms, mixing, standing)
+    angle_of_atom = angles_to(admitted.atoms, mixing, standing.labels)
     angles, has = np.full((n_clients, r), 90.0), np.zeros((n_clients, r), dtype=bool)
     known = np.flatnonzero(standing.labels >= 0)
     angles[owner[known], standing.labels[known]] = angle_of_atom[known]
@@ -105,10 +107,14 @@ def matches(standing: Relative, weights: Array, r: int) -> BoolArray:
     return np.asarray((standing.labels >= 0) & (standing.distance <= limit[standing.labels]))
 
 
-def _angles(atoms: Array, mixing: Array, standing: Relative) -> Array:
-    """Angle of each atom to its component in the space of the features, in degrees."""
-    cosine = np.abs(np.einsum("dR,dR->R", atoms, mixing[:, standing.labels]))
-    return np.asarray(np.where(standing.labels >= 0, np.degrees(np.arccos(np.minimum(cosine, 1.0))), 90.0))
+def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
+    """Angle of each atom to its component in the space of the features, in degrees; 90 where it has none."""
+
+    def of_block(block: Array, label: IntArray) -> tuple[Array]:
+        cosine = np.abs(np.einsum("db,db->b", block, mixing[:, label]))
+        return (np.where(label >= 0, np.degrees(np.arccos(np.minimum(cosine, 1.0))), 90.0),)
+
+    return np.asarray(atoms.each(of_block, labels)[0])
 
 
 def _expected_excess(n_samples: IntArray, scores: Array, radius: float) -> Array:
@@ -120,13 +126,13 @@ def _expected_excess(n_samples: IntArray, scores: Array, radius: float) -> Array
     return np.asarray(np.where(n_samples > 0, np.sqrt(np.maximum(ratio, 1.0)), 1.0))
 
 
-def _agreeing_outliers(atoms: Array, owner: IntArray, outlying: IntArray, scores: Array) -> dict[int, int]:
+def _agreeing_outliers(atoms: Columns, owner: IntArray, outlying: IntArray, scores: Array) -> dict[int, int]:
     """For each outlying client, how many others agree with it on another basis: at half its distance or less."""
     compared = outlying[:COMPARED]
     if compared.size < 2:
         return {}
-    inside = np.isin(owner, compared)
-    theirs, names = atoms[:, inside], np.searchsorted(compared, owner[inside])
+    inside = np.flatnonzero(np.isin(owner, compared))
+    theirs, names = atoms.take(inside), np.searchsorted(compared, owner[inside])
     found: dict[int, int] = {}
     for place, k in enumerate(compared):
         basis = theirs[:, names == place]

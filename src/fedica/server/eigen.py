@@ -1,0 +1,76 @@
+"""Leading eigenpairs of a symmetric operator that is known by its products alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array
+
+MOST_STEPS = 60
+MOST_BLOCKS = 5
+"""The subspace grows to so many times its first size, then it starts again from its best vectors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """What was found, and how exactly.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m,)
+        Largest first.
+    vectors : ndarray of shape (n, m)
+        Orthonormal columns.
+    residual : float
+        Largest ||M u - value u|| over the wanted pairs, over the largest value: each lies so near an exact eigenvalue.
+    """
+
+    values: Array
+    vectors: Array
+    residual: float
+
+
+def leading_eigenpairs(
+    product: Callable[[Array], Array], start: Array, n_wanted: int, *, tol: float = 1e-10
+) -> Eigenpairs:
+    """Find the largest eigenvalues of M in a block Krylov subspace that is restarted from its best vectors.
+
+    Parameters
+    ----------
+    product : callable
+        M times a matrix of shape (n, m).
+    start : ndarray of shape (n, width)
+        Where to begin; a subspace near the wanted one saves steps. More columns than are wanted speed up the rest.
+    n_wanted : int
+        How many pairs must converge.
+    tol : float
+        The residual at which to stop.
+    """
+    n, width = start.shape
+    basis = np.linalg.qr(start)[0]
+    image = product(basis)
+    for _ in range(MOST_STEPS):
+        inside = basis.T @ image
+        values, turn = np.linalg.eigh((inside + inside.T) / 2)
+        ritz, turn = values[::-1], turn[:, ::-1]
+        if basis.shape[1] + width > min(n, MOST_BLOCKS * width):
+            ritz, turn = ritz[:width], turn[:, :width]  # restart from the best
+        basis, image = basis @ turn, image @ turn
+        away = image[:, :width] - basis[:, :width] * ritz[:width]
+        residual = float(np.linalg.norm(away[:, :n_wanted], axis=0).max() / max(ritz[0], 1e-300))
+        if residual <= tol or basis.shape[1] == n:
+            break
+        fresh = _orthonormal_to(basis, away[:, : n - basis.shape[1]])  # what M adds to the subspace
+        basis, image = np.hstack([basis, fresh]), np.hstack([image, product(fresh)])
+    return Eigenpairs(ritz[:width], basis[:, :width], residual)
+
+
+def _orthonormal_to(basis: Array, columns: Array) -> Array:
+    """Orthonormal columns that span what the given ones add to the basis."""
+    for _ in range(2):  # twice is enough for orthogonality to rounding
+        columns = columns - basis @ (basis.T @ columns)
+        columns = np.linalg.qr(columns)[0]
+    return columns
