@@ -6,6 +6,7 @@
     ├── InputError (ValueError)      what was given cannot be used
     │   ├── DataError                a client's data: not finite, constant, too few samples, rank too low
     │   ├── ContributionError        one client's contribution; ``.client`` names it
+    │   ├── PolicyError              a client's own rules do not allow what was asked for
     │   ├── OptionError              an argument: an unknown name, a number out of range
     │   └── FormatError              a file that is not what it should be
     ├── GroupingError (ValueError)   the atoms do not form the groups that were asked for
@@ -46,6 +47,10 @@ class ContributionError(InputError):
 
     def __reduce__(self) -> tuple[type[ContributionError], tuple[str, str]]:
         return type(self), (str(self), self.client)  # survives the trip between worker processes
+
+
+class PolicyError(InputError):
+    """A client's own rules do not allow what was asked for."""
 
 
 class OptionError(InputError):

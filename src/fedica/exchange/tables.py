@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from fedica.exchange.contributions import Provenance
-from fedica.records import Aggregate
+from fedica.records import Aggregate, Rejection
 
 # A spreadsheet takes a cell that starts with one of these for a formula; a hostile client chooses its own name.
 _FORMULA_SIGNS = "=+-@\t\r\n＝＋－＠'"
@@ -77,7 +77,12 @@ def clients_table(aggregate: Aggregate, provenance: Mapping[str, Provenance]) ->
 
 def rejected_table(aggregate: Aggregate) -> bytes:
     """One row a contribution that was left out, and why."""
-    return _csv(["client", "reason", "source"], ([x.client, x.reason, x.source] for x in aggregate.rejected))
+    return rejections_table(aggregate.rejected)
+
+
+def rejections_table(rejected: Iterable[Rejection]) -> bytes:
+    """One row a rejection: also of a run that gave no aggregate."""
+    return _csv(["client", "reason", "source"], ([x.client, x.reason, x.source] for x in rejected))
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:

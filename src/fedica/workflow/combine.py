@@ -80,6 +80,7 @@ def combine(
     study: Study | PathLike | None = None,
     require_all: bool = False,
     like: PathLike | None = None,
+    failed: Iterable[Rejection] = (),
     progress: Progress | None = None,
 ) -> Combined:
     """Aggregate the contributions in files and folders, and write the result folder.
@@ -106,6 +107,8 @@ def combine(
         Refuse the whole result if anything is left out, or if a client with a trusted key sent nothing.
     like : path-like, optional
         An earlier result folder or aggregate file, whose order and signs of components are kept.
+    failed : iterable of Rejection
+        Clients that were asked and of which nothing came that could be read; they are named with what is refused here.
     progress : callable, optional
         Told what is being done.
 
@@ -129,7 +132,8 @@ def combine(
         parent_exists(output)
 
     tell("reading contributions")
-    received, rejected = take_in(paths, trusted, agreed)
+    received, refused = take_in(paths, trusted, agreed)
+    rejected = (*failed, *refused)
     present = {item.contribution.client for item in received}
     notes = absences(trusted, agreed, present, [x.client for x in rejected], require_all=require_all)
     unknown = [name for name in exclude if name not in present]

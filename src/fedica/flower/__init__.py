@@ -1,0 +1,5 @@
+"""The Flower app: one request to every client, one aggregate back. Its parts are imported by name, where needed.
+
+``client_app`` and ``server_app`` are what Flower loads; they need ``pip install 'fedica[flower]'``. Certificates, keys
+and the app folder (``certs``, ``scaffold``) need nothing but fedica.
+"""

@@ -1,0 +1,196 @@
+"""Certificates and node keys of one federation: a CA of its own for each side of the proxy, and a key for each client.
+
+The outer CA signs what clients see (the proxy), the inner one what the proxy sees (the SuperLink, on loopback). The
+inner CA's private key is thrown away; the outer one's is kept for the next certificate and belongs in a safe.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fedica.arrays import check_int
+from fedica.errors import InputError
+from fedica.exchange import file_name
+from fedica.exchange.files import PathLike, cannot_write, write_new
+from fedica.records import check_name
+
+_CURVE = ec.SECP384R1()  # Flower's nodes refuse Ed25519
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """Where the files of one federation are.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder that `make_certificates` filled.
+    """
+
+    folder: Path
+
+    @property
+    def ca(self) -> Path:
+        """The outer CA's certificate: goes to every client."""
+        return self.folder / "ca.crt"
+
+    @property
+    def proxy(self) -> tuple[Path, Path]:
+        """The proxy's certificate and key."""
+        return self.folder / "proxy.crt", self.folder / "proxy.key"
+
+    @property
+    def inner_ca(self) -> Path:
+        """The inner CA's certificate: for the proxy, and for ``flwr`` on the coordinator's machine."""
+        return self.folder / "inner-ca.crt"
+
+    @property
+    def superlink(self) -> tuple[Path, Path]:
+        """The SuperLink's certificate and key."""
+        return self.folder / "superlink.crt", self.folder / "superlink.key"
+
+    @property
+    def nodes(self) -> Path:
+        """Folder of the node keys: ``CLIENT.key`` for the client alone, ``CLIENT.pub`` for the coordinator."""
+        return self.folder / "nodes"
+
+
+def make_certificates(folder: PathLike, clients: Sequence[str], *, host: str, days: int = 730) -> Certificates:
+    """Make everything that TLS and node authentication need; nothing is ever overwritten.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to; it is made, and must be empty if it exists.
+    clients : sequence of str
+        One node key is made for each.
+    host : str
+        The name or address by which clients reach the coordinator.
+    days : int
+        How long the certificates hold.
+    """
+    check_int(days, "days", minimum=1, maximum=3650)
+    names = [_file_safe(client) for client in clients]
+    if not names or len(set(names)) < len(names):
+        raise InputError("certificates want at least one client, and each client once.")
+    made = Certificates(Path(folder))
+    try:
+        made.folder.mkdir(parents=True, exist_ok=True)
+        if any(made.folder.iterdir()):
+            raise InputError(f"{made.folder}: it is not empty, and keys are never overwritten. Give another folder.")
+        made.nodes.mkdir(mode=0o700)
+        outer_key, outer = _authority("fedica federation", days)
+        _write_key(made.folder / "ca.key", outer_key)
+        _write_certificate(made.ca, outer)
+        _write_pair(made.proxy, _server(host, [host], outer_key, outer, days))
+        inner_key, inner = _authority("fedica coordinator", days)
+        _write_certificate(made.inner_ca, inner)
+        _write_pair(made.superlink, _server("localhost", ["localhost", "127.0.0.1"], inner_key, inner, days))
+        for name in names:
+            _write_node_key(made.nodes, name)
+    except OSError as error:
+        raise cannot_write(error.filename or made.folder, error) from error
+    return made
+
+
+def _file_safe(client: str) -> str:
+    """Return the name, which is also that of its key's files: the coordinator knows a client by that."""
+    if file_name(check_name(client, "a client's name")) != client or client.endswith(".pub"):
+        raise InputError(f"client {client!r}: a node key's file has its client's name; use letters, digits, . _ and -.")
+    return client
+
+
+def _authority(name: str, days: int) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    key = ec.generate_private_key(_CURVE)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = _builder(subject, subject, key.public_key(), days)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    return key, builder.sign(key, hashes.SHA384())
+
+
+def _server(
+    name: str, hosts: Sequence[str], ca_key: ec.EllipticCurvePrivateKey, ca: x509.Certificate, days: int
+) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    key = ec.generate_private_key(_CURVE)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    builder = _builder(subject, ca.subject, key.public_key(), days)
+    builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    builder = builder.add_extension(identifier, critical=False)
+    return key, builder.sign(ca_key, hashes.SHA384())
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))  # clocks differ
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host)
+    except ValueError as error:
+        raise InputError(f"{host!r} is neither the name of a host nor an IP address ({error}).") from error
+
+
+def _write_certificate(path: Path, certificate: x509.Certificate) -> None:
+    write_new(path, [certificate.public_bytes(Encoding.PEM)])
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    write_new(path, [key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())], mode=0o600)
+
+
+def _write_pair(paths: tuple[Path, Path], pair: tuple[ec.EllipticCurvePrivateKey, x509.Certificate]) -> None:
+    _write_certificate(paths[0], pair[1])
+    _write_key(paths[1], pair[0])
+
+
+def _write_node_key(folder: Path, client: str) -> None:
+    key = ec.generate_private_key(_CURVE)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    write_new(folder / f"{client}.key", [private], mode=0o600)
+    write_new(folder / f"{client}.pub", [public, f" {client}\n".encode()])

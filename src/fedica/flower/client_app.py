@@ -1,0 +1,165 @@
+"""A client's side of the Flower app: data in, a contribution out; later the aggregate in, and nothing out but "done".
+
+What goes wrong at a client is written to the client's own log in full. The server is told only which kind of thing went
+wrong: a sentence with a path, a column's name or a number of samples in it would tell of the data.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from logging import ERROR, INFO
+from typing import Any
+
+from flwr.app import Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.common.logger import log
+
+from fedica.errors import DataError, FedicaError, FormatError, InputError, PolicyError
+from fedica.exchange import aggregate_from_bytes, read_study
+from fedica.exchange.files import write_atomic
+from fedica.flower.messages import (
+    AGGREGATE,
+    APPLIED,
+    CONTRIBUTION,
+    REFUSAL,
+    REQUEST,
+    pack_fields,
+    pack_file,
+    unpack_fields,
+    unpack_file,
+)
+from fedica.flower.policy import Node, Policy, read_node
+from fedica.records import Study
+from fedica.workflow import apply_global, contribute
+
+app = ClientApp()
+
+Work = Callable[[RecordDict, Context, Node, Policy], RecordDict]
+
+
+@app.train("contribution")
+def contribution(message: Message, context: Context) -> Message:
+    """Answer the first message: fit this client's data, and reply with its contribution."""
+    return _reply(message, context, _contribute)
+
+
+@app.query("aggregate")
+def aggregate(message: Message, context: Context) -> Message:
+    """Answer the second message: apply the aggregate to this client's data, keep what comes of it, and say so."""
+    return _reply(message, context, _apply)
+
+
+def _contribute(content: RecordDict, _context: Context, node: Node, policy: Policy) -> RecordDict:
+    study = None if policy.study is None else read_study(policy.study)
+    n_components = _asked(content, study, policy)
+    sent = contribute(
+        node.data,
+        client=node.client,
+        study=study,
+        n_components=n_components,
+        solver=policy.solver,
+        drop_missing=policy.drop_missing,
+        min_samples=policy.min_samples,
+        key=policy.signing_key,
+        random_state=policy.random_state,
+    )
+    policy.check_components(sent.contribution.n_atoms)  # also where the rank of the data decided
+    for note in sent.notes:
+        log(INFO, "fedica: %s", note)
+    for field in sent.leaves:
+        log(INFO, "fedica: leaves: %s, %d bytes: %s", field.name, field.n_bytes, field.value)
+    return pack_file(CONTRIBUTION, sent.data)
+
+
+def _asked(content: RecordDict, study: Study | None, policy: Policy) -> int | None:
+    """Return how many components to fit: the client's own number, or the server's, or the study's."""
+    fields = unpack_fields(content, REQUEST) or {}
+    asked, of_study = fields.get("components"), fields.get("study")
+    if type(asked) is not int or asked < 0 or not isinstance(of_study, str):
+        raise FormatError("the server's request does not say which study and how many components it is for.")
+    if (study.id if study else "") != of_study:
+        own = f"its policy names study {study.id!r}" if study else "its policy names none"
+        raise PolicyError(f"the server asks for study {of_study[:200]!r}; {own}.")
+    wanted = policy.components or asked or None
+    if wanted is not None:
+        policy.check_components(wanted)
+    return wanted
+
+
+def _apply(content: RecordDict, context: Context, node: Node, policy: Policy) -> RecordDict:
+    data = unpack_file(content, AGGREGATE)
+    public = aggregate_from_bytes(data, source="the aggregate")
+    folder = node.output / f"run-{context.run_id}"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(folder / "aggregate.safetensors", [data])
+    applied = apply_global(
+        public,
+        node.data,
+        folder / "sources.npy",
+        study=policy.study,
+        n_components=None if policy.components is None else min(policy.components, public.n_components),
+        solver=policy.solver,
+        drop_missing=policy.drop_missing,
+        random_state=policy.random_state,
+    )
+    for note in applied.notes:
+        log(INFO, "fedica: %s", note)
+    log(
+        INFO, "fedica: %s holds the sources; more independent than of its own fit: %s", folder, applied.more_independent
+    )
+    return pack_fields(APPLIED, {"done": True})
+
+
+def _reply(message: Message, context: Context, work: Work) -> Message:
+    """Reply with what the work gives, or with the kind of what went wrong: a handler never raises, and always ends."""
+    client = ""
+    try:
+        node, policy = read_node(context.node_config)
+        client = node.client
+        with _time_limit(policy.max_seconds):
+            content = work(message.content, context, node, policy)
+    except Exception as error:  # whatever it is, its text stays here
+        expected = isinstance(error, FedicaError | OSError | TimeoutError)
+        log(ERROR, "fedica: client %r sends nothing: %s", client, error, exc_info=None if expected else error)
+        content = pack_fields(REFUSAL, {"client": client, "reason": _public_reason(error)})
+    return Message(content, reply_to=message)
+
+
+def _public_reason(error: Exception) -> str:
+    """Return what the server is told: the first kind that fits."""
+    return next(text for kind, text in _PUBLIC_REASONS if isinstance(error, kind))
+
+
+_PUBLIC_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (TimeoutError, "it did not finish within its own time limit"),
+    (PolicyError, "its policy does not allow it"),
+    (DataError, "its data cannot be used"),
+    (InputError, "its files or settings cannot be used"),
+    (OSError, "its files or settings cannot be used"),
+    (Exception, "its app met an unexpected error"),
+)
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError inside after ``seconds``: a node whose handler hangs is lost to every later run.
+
+    Only the main thread of a process on a POSIX system can be interrupted; elsewhere there is no limit.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_number: int, _frame: Any) -> None:
+        raise TimeoutError(f"not finished after {seconds:g} s (max-seconds)")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

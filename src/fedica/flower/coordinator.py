@@ -1,0 +1,136 @@
+"""The coordinator's settings: what the run may choose, and what only the coordinator's machine decides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
+
+from fedica.arrays import check_int, check_number
+from fedica.errors import FormatError, OptionError
+from fedica.exchange.files import PathLike, read_bounded
+from fedica.flower.settings import make_settings, read_settings
+from fedica.records import check_name
+
+COORDINATOR = "FEDICA_COORDINATOR"
+"""Environment variable of the SuperLink: the coordinator's file of settings."""
+_MAX_KEY_FILE = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Coordinator:
+    """What the coordinator's machine decides, whoever submits the run: a TOML file that ``FEDICA_COORDINATOR`` names.
+
+    Parameters
+    ----------
+    results : Path
+        Folder for results: every run makes a folder of its own in it.
+    study : Path, optional
+        The study; contributions to another one are refused.
+    trust_keys : Path, optional
+        Folder of the clients' public signing keys (``fedica keygen``): only what they signed is taken.
+    node_keys : Path, optional
+        Folder of the clients' public node keys, ``CLIENT.pub``: a node can then only speak for its own client, and one
+        that stays silent has a name.
+    min_clients : int
+        Fewest clients of a result; a run may ask for more, never for fewer.
+    """
+
+    results: Path
+    study: Path | None = None
+    trust_keys: Path | None = None
+    node_keys: Path | None = None
+    min_clients: int = 2
+
+    def __post_init__(self) -> None:
+        check_int(self.min_clients, "min-clients", minimum=1)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a run may choose: ``[tool.flwr.app.config]`` of the app folder, and ``flwr run --run-config``.
+
+    Parameters
+    ----------
+    components : int
+        Components that clients fit and the server groups; 0: the study's number, or what the clients' data says.
+    method, affinity, weights, random_state, fail_on, require_all
+        As for ``fedica aggregate``; an empty text is none.
+    min_clients : int
+        Fewest clients of a result.
+    expect_clients : int
+        How many clients are waited for before anybody is asked; 0: as many as ``min_clients``.
+    wait_seconds : float
+        How long they are waited for.
+    deadline_seconds : float
+        How long contributions are waited for.
+    return_seconds : float
+        How long the clients have to apply the aggregate and say so.
+    """
+
+    components: int = 0
+    method: str = "consensus"
+    affinity: str = "auto"
+    weights: str = ""
+    random_state: int = 0
+    fail_on: str = ""
+    require_all: bool = False
+    min_clients: int = 2
+    expect_clients: int = 0
+    wait_seconds: float = 60.0
+    deadline_seconds: float = 3600.0
+    return_seconds: float = 3600.0
+
+    def __post_init__(self) -> None:
+        for name in ("components", "random_state", "expect_clients"):
+            check_int(getattr(self, name), name.replace("_", "-"), minimum=0)
+        check_int(self.min_clients, "min-clients", minimum=1)
+        for name in ("wait_seconds", "deadline_seconds", "return_seconds"):
+            check_number(getattr(self, name), name.replace("_", "-"), above=0)
+
+
+def read_coordinator() -> Coordinator:
+    """Read the file that the environment variable ``FEDICA_COORDINATOR`` names."""
+    path = os.environ.get(COORDINATOR)
+    if not path:
+        raise OptionError(
+            f"the SuperLink was started without {COORDINATOR}: set it to the coordinator's file of settings, which "
+            "`fedica flower new` writes as coordinator/coordinator.toml."
+        )
+    return read_settings(path, Coordinator)
+
+
+def read_run_settings(run_config: Mapping[str, Any]) -> RunSettings:
+    """Return what the run chose."""
+    try:
+        return make_settings(run_config, RunSettings)
+    except OptionError as error:
+        raise OptionError(f"--run-config: {error}") from error
+
+
+def read_node_keys(folder: PathLike) -> dict[bytes, str]:
+    """Return the client of every node key ``CLIENT.pub`` of a folder: from the key, as Flower writes it, to the name.
+
+    Raises
+    ------
+    FormatError
+        If a file is not an OpenSSH public key, or two are the same.
+    """
+    clients: dict[bytes, str] = {}
+    for path in sorted(p for p in Path(folder).glob("*.pub") if not p.name.startswith(".")):
+        try:
+            key = load_ssh_public_key(read_bounded(path, limit=_MAX_KEY_FILE, what="a public key"))
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise FormatError(f"{path}: an OpenSSH public key was wanted ({error}).") from error
+        pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        if pem in clients:
+            raise FormatError(f"{path}: it is the key of client {clients[pem]!r}; a node key stands for one client.")
+        clients[pem] = check_name(path.stem, "a client's name")
+    if not clients:
+        raise FormatError(f"{os.fspath(folder)}: a folder of node keys was wanted; there is no *.pub file in it.")
+    return clients

@@ -1,0 +1,124 @@
+"""A client's own rules: what may leave, decided by a file that only the client writes, whatever the server asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedica.arrays import check_int, check_number
+from fedica.errors import InputError, OptionError, PolicyError
+from fedica.flower.settings import make_settings, read_settings
+from fedica.readers import READERS
+from fedica.records import check_name
+
+SIMULATION = "FEDICA_SIMULATION"
+"""Environment variable: a folder with one data file a client, for Flower's simulation, which gives clients no paths."""
+SIMULATED_POLICY = "policy.toml"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a client allows.
+
+    Parameters
+    ----------
+    max_components : int
+        Most atoms that may leave.
+    min_samples : int
+        Fewest samples that atoms may be computed from; with fewer, nothing leaves.
+    signing_key : Path, optional
+        Private key, from ``fedica keygen``: what leaves is signed with it.
+    study : Path, optional
+        The study that this client agreed to; a request for another one is refused.
+    components : int, optional
+        How many components this client fits, whatever the server asks for.
+    solver : str
+        As in `LocalICA`.
+    drop_missing : bool
+        Whether rows with missing values are dropped; otherwise such data is refused.
+    random_state : int
+        Seed of the fit.
+    max_seconds : float
+        After this time the client gives up, says so, and is free for the next request.
+    """
+
+    max_components: int
+    min_samples: int
+    signing_key: Path | None = None
+    study: Path | None = None
+    components: int | None = None
+    solver: str = "auto"
+    drop_missing: bool = False
+    random_state: int = 0
+    max_seconds: float = 3600.0
+
+    def __post_init__(self) -> None:
+        check_int(self.max_components, "max-components", minimum=1)
+        check_int(self.min_samples, "min-samples", minimum=2)
+        if self.components is not None:
+            check_int(self.components, "components", minimum=1)
+        check_int(self.random_state, "random-state", minimum=0)
+        check_number(self.max_seconds, "max-seconds", above=0)
+
+    def check_components(self, n_components: int) -> None:
+        """Refuse to send more atoms than the policy allows."""
+        if n_components > self.max_components:
+            raise PolicyError(
+                f"{n_components} components were asked for; this client's policy allows {self.max_components}."
+            )
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a client's node is started with: ``--node-config 'client="a" data="..." policy="..." output="..."'``.
+
+    Parameters
+    ----------
+    client : str
+        Name of the client; that of its node key.
+    data : Path
+        The client's data.
+    policy : Path
+        Its `Policy`.
+    output : Path
+        Folder for what comes back: the global matrix, and the client's sources by it.
+    """
+
+    client: str
+    data: Path
+    policy: Path
+    output: Path
+
+    def __post_init__(self) -> None:
+        check_name(self.client, "a client's name")
+
+
+def read_node(node_config: Mapping[str, Any]) -> tuple[Node, Policy]:
+    """Return who this client is and what it allows, from its node's configuration.
+
+    Parameters
+    ----------
+    node_config : mapping
+        What ``flower-supernode --node-config`` was given. In a simulation it holds no paths: the client is then the
+        file of its number in the folder that the environment variable ``FEDICA_SIMULATION`` names.
+    """
+    if "data" not in node_config and "partition-id" in node_config and os.environ.get(SIMULATION):
+        return _simulated(Path(os.environ[SIMULATION]), int(node_config["partition-id"]))
+    own = {name: value for name, value in node_config.items() if name not in ("partition-id", "num-partitions")}
+    try:
+        node = make_settings(own, Node)
+    except OptionError as error:
+        raise OptionError(f"--node-config: {error}") from error
+    return node, read_settings(node.policy, Policy)
+
+
+def _simulated(folder: Path, number: int) -> tuple[Node, Policy]:
+    files = sorted(path for path in folder.iterdir() if path.suffix in READERS)
+    if number >= len(files):
+        raise InputError(f"{folder}: client {number} was asked for; there are {len(files)} files of data.")
+    file = files[number]
+    policy = folder / SIMULATED_POLICY
+    return Node(file.stem, file, policy, folder / "applied" / file.stem), read_settings(policy, Policy)

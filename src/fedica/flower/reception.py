@@ -1,0 +1,99 @@
+"""From what the nodes answered to files in an inbox, and a reason for each client that sent none.
+
+The files are read by the same code that reads those that came by mail, and they stay: a client can be withdrawn later
+with ``fedica aggregate INBOX --exclude CLIENT``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fedica.errors import FedicaError, FormatError
+from fedica.exchange import contribution_from_bytes, file_name
+from fedica.exchange.files import write_atomic
+from fedica.exchange.intake import SUFFIX, UNKNOWN_CLIENT
+from fedica.flower.collect import Answer
+from fedica.flower.messages import CONTRIBUTION, REFUSAL, unpack_fields, unpack_file
+from fedica.records import Rejection, check_name
+
+_MAX_REASON = 200
+
+
+def receive_answers(
+    answers: Iterable[Answer], inbox: Path, *, clients: Mapping[int, str]
+) -> tuple[list[Path], list[Rejection]]:
+    """Write every contribution to a file, byte by byte as it came; say why of each node that sent none.
+
+    Parameters
+    ----------
+    answers : iterable of Answer
+        One a node.
+    inbox : Path
+        Folder for the files, which exists and is empty.
+    clients : mapping of int to str
+        The client of each node whose key is known; such a node speaks for its own client alone.
+
+    Returns
+    -------
+    files : list of Path
+        One a contribution.
+    failed : list of Rejection
+        One a node that sent none.
+    """
+    files: list[Path] = []
+    failed: list[Rejection] = []
+    for answer in answers:
+        owner = clients.get(answer.node)
+        try:
+            data, client = _contribution(answer, owner)
+        except _Failed as failure:
+            client = failure.client or owner or UNKNOWN_CLIENT
+            failed.append(Rejection(client, f"node {answer.node}: {failure}", f"node {answer.node}"))
+            continue
+        # Two nodes with one name must not meet in one file: whether they are one is for those to judge who read it.
+        path = inbox / f"{file_name(client or f'node-{answer.node}')}{SUFFIX}"
+        if path.exists():
+            path = path.with_name(f"{path.stem}-node-{answer.node}{SUFFIX}")
+        write_atomic(path, [data], mode=0o600)
+        files.append(path)
+    return sorted(files), sorted(failed, key=lambda x: (x.client, x.source))
+
+
+class _Failed(Exception):  # noqa: N818 - not an error: an outcome
+    """A node sent no contribution."""
+
+    def __init__(self, reason: str, client: str = "") -> None:
+        super().__init__(reason)
+        self.client = client
+
+
+def _contribution(answer: Answer, owner: str | None) -> tuple[bytes, str]:
+    """Return the bytes of a contribution and the client that it names; an unreadable one names none, and is kept."""
+    if answer.message is None:
+        raise _Failed(answer.reason)
+    refusal = unpack_fields(answer.message.content, REFUSAL)
+    if refusal is not None:
+        raise _Failed(*refused(refusal, owner))
+    try:
+        data = unpack_file(answer.message.content, CONTRIBUTION)
+    except FormatError as error:
+        raise _Failed(str(error)) from error
+    try:
+        client = contribution_from_bytes(data).client
+    except FedicaError:
+        return data, ""
+    if owner is not None and client != owner:
+        raise _Failed(f"the node of client {owner!r} sent a contribution in the name of {client!r}.", owner)
+    return data, client
+
+
+def refused(fields: Mapping[str, object], owner: str | None) -> tuple[str, str]:
+    """Return why a client sent nothing, in its own words, and its name: the owner of its key, or as it says."""
+    client, reason = fields.get("client"), fields.get("reason")
+    try:
+        name = owner or check_name(client, "a client's name")
+    except FedicaError:
+        name = ""
+    said = " ".join(reason.split())[:_MAX_REASON] if isinstance(reason, str) else ""
+    return f"it refused: {said or 'it does not say why'}.", name

@@ -1,0 +1,147 @@
+"""The coordinator's side of the Flower app: ask every client once, aggregate what came, send the public part back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from logging import INFO, WARNING
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Context, Message, RecordDict
+from flwr.common.logger import log
+from flwr.serverapp import Grid, ServerApp
+
+from fedica.errors import FedicaError
+from fedica.exchange import aggregate_to_bytes, read_contributions, read_study
+from fedica.exchange.files import write_atomic
+from fedica.exchange.intake import UNKNOWN_CLIENT
+from fedica.exchange.tables import rejections_table
+from fedica.flower.collect import Answer, collect, wait_for_nodes
+from fedica.flower.coordinator import Coordinator, RunSettings, read_coordinator, read_node_keys, read_run_settings
+from fedica.flower.messages import (
+    AGGREGATE,
+    AGGREGATE_TYPE,
+    APPLIED,
+    CONTRIBUTION_TYPE,
+    REFUSAL,
+    REQUEST,
+    pack_fields,
+    pack_file,
+    unpack_fields,
+)
+from fedica.flower.reception import receive_answers, refused
+from fedica.records import Rejection, Study
+from fedica.workflow import Combined, combine
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Run one federation, from the request to the result folder and back to the clients."""
+    run, coordinator = read_run_settings(context.run_config), read_coordinator()
+    study = None if coordinator.study is None else read_study(coordinator.study)
+    least = max(run.min_clients, coordinator.min_clients)
+    folder = _new_folder(coordinator.results, context.run_id)
+
+    nodes = wait_for_nodes(grid, least=least, expected=run.expect_clients, seconds=run.wait_seconds)
+    clients = _clients_of_nodes(grid, coordinator)
+    log(INFO, "fedica: asking %d clients; results go to %s", len(nodes), folder)
+    request = pack_fields(REQUEST, {"components": run.components, "study": study.id if study else ""})
+    answers = _ask(grid, nodes, request, CONTRIBUTION_TYPE, run.deadline_seconds)
+    files, failed = receive_answers(answers, folder / "inbox", clients=clients)
+    for failure in failed:
+        log(WARNING, "fedica: client %r: %s", failure.client, failure.reason)
+
+    combined = _combine(files, failed, folder, run, coordinator, study, least)
+    for note in combined.notes:
+        log(INFO, "fedica: %s", note)
+    result = combined.aggregate
+    log(
+        INFO, "fedica: %d clients aggregated, %d left out: %s", len(result.clients), len(result.rejected), combined.path
+    )
+
+    content = pack_file(AGGREGATE, aggregate_to_bytes(result))
+    alive = [answer.node for answer in answers if answer.message is not None]
+    returned = _ask(grid, alive, content, AGGREGATE_TYPE, run.return_seconds)
+    undone = [_undone(answer, clients.get(answer.node)) for answer in returned]
+    rows = [row for row in undone if row is not None]
+    write_atomic(folder / "not-applied.csv", [rejections_table(rows)])
+    log(INFO, "fedica: %d of %d clients applied the aggregate", len(alive) - len(rows), len(alive))
+
+
+def _new_folder(results: Path, run_id: int) -> Path:
+    """Make the run's own folder with an empty inbox; a run that starts again gets another one."""
+    results.mkdir(parents=True, exist_ok=True)
+    for attempt in range(1, 1000):
+        folder = results / (f"run-{run_id}" if attempt == 1 else f"run-{run_id}-{attempt}")
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        (folder / "inbox").mkdir()
+        return folder
+    raise FedicaError(f"{results}: run {run_id} has been started a thousand times.")
+
+
+def _clients_of_nodes(grid: Grid, coordinator: Coordinator) -> dict[int, str]:
+    """Return the client of every node whose key is known."""
+    if coordinator.node_keys is None:
+        return {}
+    owners = read_node_keys(coordinator.node_keys)
+    return {info.node_id: owners[info.public_key] for info in grid.get_nodes() if info.public_key in owners}
+
+
+def _ask(grid: Grid, nodes: Iterable[int], content: RecordDict, message_type: str, seconds: float) -> list[Answer]:
+    """Send the same content to every node; it lives no longer than it is waited for."""
+    return collect(grid, [Message(content, node, message_type, ttl=seconds) for node in nodes], seconds=seconds)
+
+
+def _combine(
+    files: list[Path],
+    failed: list[Rejection],
+    folder: Path,
+    run: RunSettings,
+    coordinator: Coordinator,
+    study: Study | None,
+    least: int,
+) -> Combined:
+    """Aggregate the files as ``fedica aggregate`` does; a refused result leaves at least the list of who failed."""
+    settings: dict[str, Any] = {
+        "n_components": run.components or None,
+        "method": run.method,
+        "affinity": run.affinity,
+        "weights": run.weights or None,
+        "random_state": run.random_state,
+        "trust_keys": coordinator.trust_keys,
+        "study": study,
+        "failed": failed,
+    }
+    gates: dict[str, Any] = {"min_clients": least, "fail_on": run.fail_on or None, "require_all": run.require_all}
+    try:
+        return combine(files, folder / "result", **settings, **gates)
+    except FedicaError:
+        write_atomic(folder / "rejected.csv", [rejections_table(_left_out(files, failed, settings))])
+        raise
+
+
+def _left_out(files: list[Path], failed: list[Rejection], settings: dict[str, Any]) -> Iterable[Rejection]:
+    """Return who would be left out of a result that nothing else stands against."""
+    try:
+        return combine(files, None, **settings, min_clients=1).aggregate.rejected
+    except FedicaError:
+        return [*failed, *(item for item in read_contributions(files) if isinstance(item, Rejection))]
+
+
+def _undone(answer: Answer, owner: str | None) -> Rejection | None:
+    """Return why a client did not apply the aggregate, or ``None`` if it did."""
+    source, name = f"node {answer.node}", owner or UNKNOWN_CLIENT
+    if answer.message is None:
+        return Rejection(name, f"{source}: {answer.reason}", source)
+    refusal = unpack_fields(answer.message.content, REFUSAL)
+    if refusal is not None:
+        reason, said = refused(refusal, owner)
+        return Rejection(said or name, f"{source}: {reason}", source)
+    if unpack_fields(answer.message.content, APPLIED) != {"done": True}:
+        return Rejection(name, f"{source}: its answer is not one that fedica gives.", source)
+    return None

@@ -1,0 +1,70 @@
+"""Small TOML files and Flower's configurations -> checked settings: an unknown name is an error, never ignored."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from fedica.errors import FormatError, OptionError
+from fedica.exchange.files import PathLike, read_bounded
+
+T = TypeVar("T")
+_MAX_FILE = 64 * 1024
+_KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", Path: "a path"}
+
+
+def read_settings(path: PathLike, kind: type[T]) -> T:
+    """Read a TOML file into a dataclass; its paths are relative to the folder of the file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    kind : type
+        A dataclass. ``max_components`` is called ``max-components`` in the file; fields without a default must be
+        there.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or has a name or a value that does not belong there.
+    """
+    source = os.fspath(path)
+    data = read_bounded(path, limit=_MAX_FILE, what="a file of settings")
+    try:
+        values = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise FormatError(f"{source}: it is not TOML ({error}).") from error
+    try:
+        return make_settings(values, kind, base=Path(path).parent)
+    except OptionError as error:
+        raise FormatError(f"{source}: {error}") from error
+
+
+def make_settings(values: Mapping[str, Any], kind: type[T], *, base: Path | None = None) -> T:
+    """Return the dataclass with these values; names have dashes for underscores."""
+    hints = get_type_hints(kind)
+    known = {field.name.replace("_", "-"): field for field in fields(kind)}  # type: ignore[arg-type]
+    strange = sorted(values.keys() - known.keys())
+    if strange:
+        raise OptionError(f"there is no setting {strange[0]!r}; there are {', '.join(known)}.")
+    missing = [name for name, field in known.items() if field.default is MISSING and name not in values]
+    if missing:
+        raise OptionError(f"the setting {missing[0]!r} is missing.")
+    return kind(**{known[name].name: _value(name, values[name], hints[known[name].name], base) for name in values})
+
+
+def _value(name: str, value: Any, hint: Any, base: Path | None) -> Any:
+    """Return the value as what the hint says, ``Path | None`` for one; a path is relative to ``base``."""
+    wanted = next(x for x in (bool, int, float, str, Path) if x in (hint, *getattr(hint, "__args__", ())))
+    if wanted is Path and isinstance(value, str) and value:
+        return (base or Path()) / value
+    if wanted is float and type(value) is int:
+        return float(value)
+    if type(value) is not wanted:
+        raise OptionError(f"the setting {name!r} is {_KINDS[wanted]}; {value!r} came.")
+    return value
