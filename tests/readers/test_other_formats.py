@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 
-from fedica.errors import DataError, FormatError, MissingExtraError
+from fedica.errors import DataError, FormatError, InputError, MissingExtraError
 from fedica.readers import READERS, read_data, read_names
 
 X = np.array([[1.5, -2.25], [0.5, 3.0], [2.0, 4.125]])
@@ -127,6 +127,8 @@ def test_only_regular_files_of_known_suffix(tmp_path):
         read_data(tmp_path)
     with pytest.raises(FormatError, match="cannot be read"):
         read_data(tmp_path / "no.csv")
+    with pytest.raises(InputError, match="cannot be the path of a file"):
+        read_data("a\0.csv")
     (tmp_path / "a.xlsx").touch()
     with pytest.raises(FormatError, match=r"'\.xlsx' is not one that can be read; \.npy"):
         read_data(tmp_path / "a.xlsx")

@@ -24,6 +24,8 @@ from fedica.workflow.fields import parent_exists
 from fedica.workflow.fit import fit_client
 
 _ROWS_AT_ONCE = 10_000
+_ENOUGH_UNSEEN = 10
+"""With fewer than so many times r^2 unseen samples the errors of fourth-order moments can drown the difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +161,8 @@ def _compare(
     except FedicaError as error:
         return None, None, [f"its own fit to half of the samples failed, so nothing can be compared: {error}"]
     own_mean, global_mean = np.mean(pairs, axis=0)
-    return float(own_mean), float(global_mean), []
+    few = [f"{halves[1].size} unseen samples are few to judge the independence of {r} sources by: take it as a hint."]
+    return float(own_mean), float(global_mean), few if halves[1].size < _ENOUGH_UNSEEN * r**2 else []
 
 
 def _check_study(public: PublicAggregate, study: Study | None) -> None:

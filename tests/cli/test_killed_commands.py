@@ -1,0 +1,50 @@
+"""A bounded version of kill_commands.py, and the program itself, killed as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedica.exchange import read_contribution
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+
+
+def test_killed_at_random_moments_the_commands_leave_nothing_half():
+    """Ten kills of each command: absent, old and whole, or new and whole. In a process of its own: it forks."""
+    script = Path(__file__).with_name("kill_commands.py")
+    code = f"import runpy; kill = runpy.run_path({str(script)!r})['kill']; print(kill(10, 1, steps=False))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "local, at random moments" in result.stdout
+    assert "aggregate, at random moments" in result.stdout
+
+
+def test_the_real_program_killed_while_it_works(tmp_path):
+    """An old contribution stays whole when the program that replaces it is killed."""
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "data.npy", rng.laplace(size=(100_000, 20)) @ rng.standard_normal((20, 20)))
+    output = tmp_path / "a.safetensors"
+    program = [sys.executable, "-c", "from fedica.cli import main; main()", "local", str(tmp_path / "data.npy")]
+    small = [*program, "-o", str(output), "--components", "2", "--client", "old"]
+    subprocess.run(small, check=True, capture_output=True, timeout=120)
+    process = subprocess.Popen(
+        [*program, "-v", "-o", str(output), "--client", "new"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while "fitting" not in process.stderr.readline():  # in the middle of the work
+        assert process.poll() is None
+    time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert read_contribution(output).client == "old"
