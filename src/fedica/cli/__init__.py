@@ -17,6 +17,7 @@ from fedica.cli.aggregate import aggregate
 from fedica.cli.apply import apply
 from fedica.cli.console import examples, make_plain
 from fedica.cli.demo import demo
+from fedica.cli.flower import app as flower
 from fedica.cli.inspect import inspect
 from fedica.cli.keygen import keygen
 from fedica.cli.local import local
@@ -109,6 +110,7 @@ app.command(
 )(report)
 app.command(epilog=examples("fedica keygen client-07", "fedica keygen client-07 -o keys"))(keygen)
 app.add_typer(reproduce, name="reproduce")
+app.add_typer(flower, name="flower")
 app.command(
     epilog=examples(
         "fedica simulate --list",

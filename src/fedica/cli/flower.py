@@ -1,0 +1,104 @@
+"""``fedica flower``: certificates, the app folder and the commands of a federation that runs by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedica.cli.console import examples
+from fedica.cli.voice import Json, Quiet, Verbose, Voice
+
+app = typer.Typer(no_args_is_help=True, help="A federation over the network, run by Flower.")
+
+
+@app.command(
+    epilog=examples(
+        "fedica flower certs certs --clients a,b,c --host coordinator.example.org",
+    )
+)
+def certs(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the files; it must not hold any yet.")],
+    clients: Annotated[str, typer.Option(metavar="NAMES", help="The clients, with commas between them.")],
+    host: Annotated[str, typer.Option(metavar="HOST", help="Name or address by which they reach the coordinator.")],
+    days: Annotated[int, typer.Option(min=1, max=3650, metavar="N", help="How long the certificates hold.")] = 730,
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make a CA, the server's certificates, and a node key for each client.
+
+    Every client gets ca.crt and its own nodes/CLIENT.key, by a channel that both trust; all else stays with the
+    coordinator. A client may also make its key itself (ssh-keygen -t ecdsa -b 384) and send only the public half.
+    """
+    from fedica.flower.certs import make_certificates
+
+    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
+    voice.progress(f"making certificates for {host}")
+    made = make_certificates(folder, [name.strip() for name in clients.split(",")], host=host, days=days)
+    shown = {
+        "folder": str(made.folder),
+        "ca": str(made.ca),
+        "keys": [str(path) for path in sorted(made.nodes.glob("*.key"))],
+    }
+    if voice.result(shown):
+        voice.out.print(
+            f"{made.ca}: send it to every client\n{made.nodes}: send each CLIENT.key to its client alone, then delete "
+            f"it here; keep each CLIENT.pub\n{made.folder / 'ca.key'}: put it in a safe, the next certificate needs it",
+            soft_wrap=True,
+        )
+
+
+@app.command(
+    epilog=examples(
+        "fedica flower new federation --certs certs --host coordinator.example.org --study study.json",
+    )
+)
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write; it must be empty or absent.")],
+    certificates: Annotated[Path, typer.Option("--certs", metavar="DIR", help="What fedica flower certs made.")],
+    host: Annotated[str, typer.Option(metavar="HOST", help="Name or address by which clients reach the coordinator.")],
+    port: Annotated[int, typer.Option(min=1, max=65535, metavar="N", help="The port that clients connect to.")] = 8443,
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address that the proxy listens on, if not on all.")
+    ] = "",
+    superlink_port: Annotated[
+        int, typer.Option(min=1, max=65535, metavar="N", help="The SuperLink's port, on loopback.")
+    ] = 8000,
+    study: Annotated[Path | None, typer.Option(metavar="FILE", help="The study that all agreed on.")] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the folder of a federation.
+
+    The app for flwr run with every setting explained, the coordinator's settings, a configuration of nginx that shields
+    the SuperLink, and a policy for each client to edit.
+    """
+    from fedica.flower.scaffold import Federation, write_federation
+
+    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
+    voice.progress(f"writing {folder}")
+    written = write_federation(folder, Federation(host, port, superlink_port, certificates, listen), study=study)
+    if voice.result({"folder": str(folder), "files": [str(path) for path in written]}):
+        voice.out.print("\n".join(map(str, written)), soft_wrap=True)
+        voice.out.print(f"The commands that run it: fedica flower up {folder}", soft_wrap=True)
+
+
+@app.command(epilog=examples("fedica flower up federation"))
+def up(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What fedica flower new wrote.")],
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show the exact commands that run a federation, for each machine."""
+    from fedica.flower.commands import commands
+
+    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
+    voice.progress(f"reading {folder}")
+    plan = commands(folder)
+    if voice.result({"commands": [{"where": title, "lines": lines} for title, lines in plan]}):
+        for title, lines in plan:
+            voice.out.print("\n".join([f"# {title}", *lines, ""]), soft_wrap=True)

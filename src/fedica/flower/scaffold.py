@@ -1,0 +1,147 @@
+"""The folder of one federation: the app that ``flwr run`` takes, the coordinator's files, a policy for each client."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from fedica.arrays import check_int
+from fedica.errors import InputError
+from fedica.exchange import read_study
+from fedica.exchange.files import PathLike, cannot_write, write_new
+from fedica.flower.certs import Certificates
+from fedica.flower.coordinator import RunSettings, read_node_keys
+from fedica.version import __version__
+
+FLEET_PATHS = (
+    "activate-node",
+    "deactivate-node",
+    "send-node-heartbeat",
+    "pull-messages",
+    "push-messages",
+    "get-run",
+    "get-fab",
+    "pull-object",
+    "push-object",
+    "confirm-message-received",
+)
+"""All that a node with a key asks of the SuperLink."""
+_UNQUOTABLE = frozenset("\"'\\$;{}\n\r\t")
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Where a federation's parts are and listen; ``federation.toml`` of its folder.
+
+    Parameters
+    ----------
+    host : str
+        The name or address by which clients reach the coordinator.
+    port : int
+        The proxy's port.
+    superlink_port : int
+        The SuperLink's port, on loopback.
+    certs : Path
+        The folder of `make_certificates`.
+    listen : str
+        Address that the proxy listens on, if not on all.
+    """
+
+    host: str
+    port: int
+    superlink_port: int
+    certs: Path
+    listen: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("port", "superlink_port"):
+            check_int(getattr(self, name), name.replace("_", "-"), minimum=1, maximum=65535)
+        for text in (self.host, self.listen, str(self.certs)):
+            bad = sorted(_UNQUOTABLE & set(text))
+            if bad:
+                raise InputError(f"{text!r}: {bad[0]!r} cannot stand in a configuration's names and paths.")
+        if not self.host or any(c.isspace() for c in self.host + self.listen):
+            raise InputError(f"{self.host!r} is not the name or address of a host.")
+
+
+def write_federation(folder: PathLike, federation: Federation, *, study: PathLike | None = None) -> list[Path]:
+    """Write the folder of a federation: nothing in it is overwritten.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to; it is made, and must be empty if it exists.
+    federation : Federation
+        Hosts, ports and keys.
+    study : path-like, optional
+        The study's file; policies and coordinator then name it.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    target = Path(folder).resolve()
+    if _UNQUOTABLE & set(str(target)):
+        raise InputError(f"{target}: a path that configurations cannot quote. Choose another folder.")
+    certificates = Certificates(federation.certs.resolve())
+    keys = {client: b64encode(pem).decode() for pem, client in read_node_keys(certificates.nodes).items()}
+    agreed = None if study is None else read_study(study)
+    common = {
+        "version": __version__,
+        "host": federation.host,
+        "listen": f"{federation.listen}:{federation.port}" if federation.listen else federation.port,
+        "superlink_port": federation.superlink_port,
+        "certificates": certificates,
+        "study": None if study is None else Path(study).resolve(),
+        "defaults": RunSettings(),
+        "n_clients": len(keys),
+        "keys": sorted(keys.items()),
+        "paths": FLEET_PATHS,
+        "folder": target / "coordinator",
+        "max_components": (agreed and agreed.n_components) or 20,
+        "min_samples": agreed.min_samples if agreed else 1000,
+    }
+    pages = {
+        "federation.toml": _federation_page(federation),
+        "app/pyproject.toml": _page("app.toml", common),
+        "coordinator/coordinator.toml": _page("coordinator.toml", common),
+        "coordinator/nginx.conf": _page("nginx.conf", common),
+        "coordinator/flower/config.toml": _page("flower.toml", common),
+        **{f"clients/{client}.toml": _page("policy.toml", {**common, "client": client}) for client in sorted(keys)},
+    }
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if any(target.iterdir()):
+            raise InputError(f"{target}: the folder is not empty, and nothing is overwritten. Give another one.")
+        for name, page in pages.items():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            write_new(target / name, [page.encode()])
+    except OSError as error:
+        raise cannot_write(error.filename or target, error) from error
+    return [target / name for name in pages]
+
+
+def _federation_page(federation: Federation) -> str:
+    lines = [
+        "# Where the parts of this federation are and listen: what `fedica flower up` reads.",
+        f'host = "{federation.host}"',
+        f"port = {federation.port}",
+        f"superlink-port = {federation.superlink_port}",
+        f'certs = "{federation.certs.resolve()}"',
+    ]
+    if federation.listen:
+        lines.append(f'listen = "{federation.listen}"')
+    return "\n".join(lines) + "\n"
+
+
+def _page(name: str, values: dict[str, Any]) -> str:
+    text = files("fedica.flower").joinpath("templates", name).read_text(encoding="utf-8")
+    # Plain text for configurations, not HTML: what is put in was checked for quotes.
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701
+    return environment.from_string(text).render(values)
