@@ -72,6 +72,13 @@ def threads_for_blocks() -> Iterator[int]:
         _blas_threads.leave()
 
 
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Within this context OpenMP (scikit-learn's k-means) runs on one thread: its sums then have one order."""
+    with _controller().limit(limits=1, user_api="openmp"):
+        yield
+
+
 def in_order(function: Callable[[_Block], _Result], blocks: Iterable[_Block], *, work: float) -> Iterator[_Result]:
     """Yield function(block) in the order of the blocks, computed side by side when there is enough to do.
 

@@ -55,11 +55,19 @@ def quadratic_features(points: Array) -> Array:
     phi(a) holds a_i^2 and sqrt(2) a_i a_j for i < j: the entries of a a', each once.
     """
     p, m = points.shape
-    features = np.empty((n_quadratic_features(p), m))
-    scaled = np.sqrt(2.0) * points
-    row = 0
+    return feature_scale(p)[:, None] * products_of_entries(points, np.empty((n_quadratic_features(p), m)))
+
+
+def feature_scale(p: int) -> Array:
+    """Factors of `products_of_entries` in phi: 1 for squares, sqrt(2) for the others. (p(p+1)/2,)."""
+    i, j = np.triu_indices(p)
+    return np.where(i == j, 1.0, np.sqrt(2.0))
+
+
+def products_of_entries(points: Array, out: Array) -> Array:
+    """Write a_i a_j for i <= j, row by row of a a', into ``out``. points : (p, m); out : (p(p+1)/2, m)."""
+    p, row = points.shape[0], 0
     for i in range(p):
-        np.multiply(points[i], points[i], out=features[row])
-        np.multiply(points[i], scaled[i + 1 :], out=features[row + 1 : row + p - i])
+        np.multiply(points[i], points[i:], out=out[row : row + p - i])
         row += p - i
-    return features
+    return out

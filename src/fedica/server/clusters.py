@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 from fedica.arrays import Array, IntArray
 from fedica.errors import GroupingError
 from fedica.server.columns import Columns
+from fedica.threads import one_openmp_thread
 
 MOST_SWEEPS = 50
 
@@ -53,7 +54,7 @@ def kmeans(
         KMeans(n_clusters, init="k-means++", n_init=n_init, random_state=int(rng.integers(2**31 - 1))),
         KMeans(n_clusters, init=spread_out_points(competing, n_clusters), n_init=1),
     ]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), one_openmp_thread():
         warnings.simplefilter("ignore")  # too few distinct points: said below, as an error
         runs = [start.fit(competing) for start in starts]
     best = min(runs, key=lambda run: float(run.inertia_))  # the first on a tie

@@ -32,8 +32,9 @@ KEEP_BYTES = 2**28
 View = Callable[[Array], Array]
 Parts = tuple[NDArray[Any], ...]
 Swept = tuple[Parts, Parts]
+ChunkSwept = tuple[list[Parts], Parts]
 Work = Callable[..., Swept]
-ChunkWork = Callable[[NDArray[Any], IntArray, Parts], Swept]
+ChunkWork = Callable[[NDArray[Any], IntArray, Parts], ChunkSwept]
 
 
 class Source(Protocol):
@@ -49,7 +50,7 @@ class Source(Protocol):
         """Where blocks begin, and the number of columns at the end."""
         ...
 
-    def run(self, work: ChunkWork, along: Parts) -> Iterator[Swept]:
+    def run(self, work: ChunkWork, along: Parts) -> Iterator[ChunkSwept]:
         """Yield work(chunk, bounds of its blocks, parts of ``along``) for every chunk, in order."""
         ...
 
@@ -78,11 +79,11 @@ class ArraySource:
         """Rows and columns."""
         return int(self.array.shape[0]), int(self.array.shape[1])
 
-    def run(self, work: ChunkWork, along: Parts) -> Iterator[Swept]:
+    def run(self, work: ChunkWork, along: Parts) -> Iterator[ChunkSwept]:
         """Yield work(chunk, bounds of its blocks, parts of ``along``) for every chunk, in order."""
         mapped = mapping_of(self.array)
 
-        def of_chunk(bounds: IntArray) -> Swept:
+        def of_chunk(bounds: IntArray) -> ChunkSwept:
             own = slice(int(bounds[0]), int(bounds[-1]))
             chunk = self.array[:, own]
             if mapped is not None:
@@ -143,19 +144,19 @@ class Columns:
         """
         view = self.view
 
-        def of_chunk(chunk: NDArray[Any], bounds: IntArray, parts: Parts) -> Swept:
+        def of_chunk(chunk: NDArray[Any], bounds: IntArray, parts: Parts) -> ChunkSwept:
             results = []
             for start, stop in pairwise(bounds.tolist()):
                 block = np.asarray(chunk[:, start:stop], dtype=np.float64)
                 seen = block if view is None else view(block)
                 results.append(work(seen, *(p[..., start:stop] for p in parts)))
-            return _join([r[0] for r in results]), _add(r[1] for r in results)
+            return [r[0] for r in results], _add(r[1] for r in results)
 
         joined: list[Parts] = []
 
         def sums() -> Iterator[Parts]:
             for each, total in self.source.run(of_chunk, along):
-                joined.append(each)
+                joined.extend(each)
                 yield total
 
         summed = _add(sums())

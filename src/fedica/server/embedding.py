@@ -10,7 +10,13 @@ import numpy as np
 from scipy.linalg import eigh
 
 from fedica.arrays import Array
-from fedica.server.affinity import absolute_affinity, absolute_product, n_quadratic_features, quadratic_features
+from fedica.server.affinity import (
+    absolute_affinity,
+    absolute_product,
+    feature_scale,
+    n_quadratic_features,
+    products_of_entries,
+)
 from fedica.server.columns import ArraySource, Columns
 from fedica.server.directions import leading_directions
 from fedica.server.eigen import leading_eigenpairs
@@ -21,7 +27,7 @@ MARGIN = 10
 """Directions kept beyond r when atoms have many features: corrupted atoms must not push out a component."""
 MOST_FEATURES = 2_100
 """Up to so many quadratic features (64 directions) their Gram matrix is reduced; above, products with it are used."""
-FEATURE_BYTES = 2**22
+FEATURE_BYTES = 2**20
 """Bytes of quadratic features that are formed at a time."""
 LARGE_TOL = 1e-6
 """Residual, over the largest eigenvalue, at which those products end."""
@@ -90,9 +96,10 @@ def embed_squared(atoms: Columns, n_components: int) -> Embedding:
     scale = np.sqrt(n_components / n_atoms)
     values, vectors, residual = _leading_of_features(points, n_components)
     spectrum = scale * np.maximum(values, 0)
-    leading = (np.sqrt(scale * spectrum[:n_components])[:, None]) * vectors[:, :n_components].T
     # U = F'V / sqrt(values), hence Q = D U' = scale * sqrt(values) * V'F
-    embedded = points.seen(lambda block: leading @ quadratic_features(block), n_components)
+    leading = np.sqrt(scale * spectrum[:n_components])[:, None] * vectors[:, :n_components].T
+    leading = leading * feature_scale(points.shape[0])
+    embedded = points.seen(lambda block: np.hstack([leading @ f for f in _products_by_slices(block)]), n_components)
     return Embedding(embedded, spectrum[: min(n_atoms, spectrum.size)], residual)
 
 
@@ -103,11 +110,13 @@ def _leading_of_features(points: Columns, n_components: int) -> tuple[Array, Arr
         values, vectors = eigh(feature_gram(points))
         return values[::-1], vectors[:, ::-1], 0.0
 
+    scale = feature_scale(points.shape[0])[:, None]
+
     def product(basis: Array) -> Array:
         def of_block(block: Array) -> tuple[Array]:
-            return (reduce(np.add, (f @ (f.T @ basis) for f in _features_by_slices(block))),)
+            return (reduce(np.add, (f @ (f.T @ (scale * basis)) for f in _products_by_slices(block))),)
 
-        return np.asarray(points.total(of_block)[0])
+        return np.asarray(scale * points.total(of_block)[0])
 
     start = np.random.default_rng(0).standard_normal((n_features, n_components + MARGIN))
     found = leading_eigenpairs(product, start, n_components, tol=LARGE_TOL)
@@ -123,16 +132,20 @@ def feature_gram(points: Columns) -> Array:
     """F F' for the quadratic features F of the points, summed over blocks: (p(p+1)/2, p(p+1)/2)."""
 
     def of_block(block: Array) -> tuple[Array]:
-        return (reduce(np.add, (f @ f.T for f in _features_by_slices(block))),)
+        return (reduce(np.add, (f @ f.T for f in _products_by_slices(block))),)
 
-    return np.asarray(points.total(of_block)[0])
+    scale = feature_scale(points.shape[0])
+    return np.asarray(points.total(of_block)[0] * np.outer(scale, scale))
 
 
-def _features_by_slices(block: Array) -> Iterator[Array]:
-    """Quadratic features of a few columns at a time, so that they stay near the processor."""
-    n_columns = max(64, FEATURE_BYTES // (8 * n_quadratic_features(block.shape[0])))
-    for start in range(0, block.shape[1], n_columns):
-        yield quadratic_features(block[:, start : start + n_columns])
+def _products_by_slices(block: Array) -> Iterator[Array]:
+    """Products of the entries of a few columns at a time, always in the same place: near the processor."""
+    n_features, n_columns = n_quadratic_features(block.shape[0]), block.shape[1]
+    size = min(max(64, FEATURE_BYTES // (8 * n_features)), n_columns)
+    room = np.empty((n_features, size))
+    for start in range(0, n_columns, size):
+        own = block[:, start : start + size]
+        yield products_of_entries(own, room[:, : own.shape[1]])
 
 
 EMBEDDINGS: dict[str, Callable[[Columns, int], Embedding]] = {"absolute": embed_absolute, "squared": embed_squared}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,14 +43,13 @@ def geometric_medians(
     *,
     signs: Array | None = None,
     weights: Array | None = None,
-    start: Array | None = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> Medians:
     """Minimise sum_i w_i ||s_i x_i - m_a|| over m_a, for every group a at once, Eq. (16).
 
     points : (d, R), one a column; labels : (R,), -1 for a point of no group; no group is empty; signs : (R,), all one
-    by default; start : (d, r), by default the means.
+    by default.
     Weiszfeld's iteration with the step of Vardi and Zhang (2000) where the iterate meets points: colluding clients send
     duplicates. It stops when every gap is below ``tol``.
 
@@ -62,32 +62,18 @@ def geometric_medians(
     w = np.where(labels >= 0, 1.0 if weights is None else weights, 0.0)
     group = np.maximum(labels, 0)  # a point of no group weighs nothing anywhere
     total = np.bincount(group, weights=w, minlength=n_groups).astype(np.float64)
-    if start is None:
-        (start,) = points.total(lambda block, own, ws: ((block * ws) @ _member(own, n_groups),), group, w * s)
-        start = start / total
-    centres, scale = start, np.full(n_groups, np.nan)
+    (sums,) = points.total(lambda block, own, ws: (block @ _member(own, ws, n_groups),), group, w * s)
+    centres, scale = sums / total, np.zeros(n_groups)
     moves = np.zeros(n_groups, dtype=np.int64)
     for _ in range(min(max_iter, WEISZFELD_STEPS)):
-        met = 1e-14 * np.maximum(np.nan_to_num(scale), 1e-300)
-
-        def look(
-            block: Array, own: IntArray, sign: Array, weight: Array, at: Array = centres, met: Array = met
-        ) -> tuple[tuple[Array], tuple[Array, ...]]:
-            away = block * sign - at[:, own]
-            distance = np.sqrt(np.einsum("db,db->b", away, away))
-            on_point = distance <= met[own]
-            pull = np.where(on_point, 0.0, weight / np.where(on_point, 1.0, distance))
-            held = np.where(on_point, weight, 0.0)
-            member = _member(own, n_groups)
-            of_group = np.stack([weight * distance, pull, held]) @ member
-            return (distance,), (of_group, (away * pull) @ member, (away * weight) @ member)
-
-        (distance,), ((objective, stiffness, held), pull, offset) = points.sweep(look, group, s, w)
-        gap = _relative_gap(pull.T, held, total, objective, offset.T)
-        scale = objective / total
+        look = _look_from(centres, 1e-14 * np.maximum(scale, 1e-300))
+        (distance,), ((objective, stiffness, held), pull) = points.sweep(look, group, s, w)
+        pull, scale = pull.T, objective / total
+        gap = _relative_gap(pull, held, total, objective, (sums - total * centres).T)
         if np.all(gap <= tol):
             break
-        centres = centres + (_free_share(pull.T, held) * pull.T / np.maximum(stiffness, 1e-300)[:, None]).T
+        step = _free_share(pull, held) * pull / np.maximum(stiffness, 1e-300)[:, None]
+        centres = centres + step.T
         centres = _moved_onto_near_points(centres, moves, points, s, np.where(w > 0, labels, -1), distance, scale)
     else:
         for a in np.flatnonzero(gap > tol):  # a few stubborn groups: their points lie along a line
@@ -104,6 +90,27 @@ def geometric_medians(
             stacklevel=2,
         )
     return Medians(centres, gap, distance)
+
+
+def _look_from(centres: Array, met: Array) -> Callable[..., tuple[tuple[Array], tuple[Array, Array]]]:
+    """Return what a sweep finds from these centres, (d, r).
+
+    Of each point its distance; of each group its objective, its stiffness and the weight of the points met, (3, r), and
+    its pull, (d, r): minus the gradient, points met left out. Points no farther than ``met``, (r,), are met.
+    """
+    r = centres.shape[1]
+
+    def look(block: Array, own: IntArray, sign: Array, weight: Array) -> tuple[tuple[Array], tuple[Array, Array]]:
+        away = block * sign
+        away -= centres.take(own, axis=1)
+        distance = np.sqrt(np.einsum("db,db->b", away, away))
+        on_point = distance <= met[own]
+        pull = np.where(on_point, 0.0, weight / np.where(on_point, 1.0, distance))
+        of_point = (weight * distance, pull, np.where(on_point, weight, 0.0))
+        of_group = np.stack([np.bincount(own, weights=v, minlength=r).astype(np.float64) for v in of_point])
+        return (distance,), (of_group, away @ _member(own, pull, r))
+
+    return look
 
 
 def _newton(x: Array, w: Array, centre: Array, *, tol: float, max_iter: int) -> tuple[Array, float]:
@@ -183,8 +190,8 @@ def _moved_onto_near_points(
     return moved
 
 
-def _member(groups: IntArray, n_groups: int) -> Array:
-    """Matrix (b, r) of zeros with a one where a point belongs to a group: a product with it sums over groups."""
+def _member(groups: IntArray, values: Array, n_groups: int) -> Array:
+    """Matrix (b, r) that holds the value of each point in the column of its group: a product with it sums by group."""
     member = np.zeros((groups.size, n_groups))
-    member[np.arange(groups.size), groups] = 1.0
+    member[np.arange(groups.size), groups] = values
     return member
