@@ -31,7 +31,7 @@ from fedica.flower.messages import (
     unpack_fields,
     unpack_file,
 )
-from fedica.flower.policy import Node, Policy, read_node
+from fedica.flower.policy import Node, Policy, read_node, read_policy
 from fedica.records import Study
 from fedica.workflow import apply_global, contribute
 
@@ -117,8 +117,9 @@ def _reply(message: Message, context: Context, work: Work) -> Message:
     """Reply with what the work gives, or with the kind of what went wrong: a handler never raises, and always ends."""
     client = ""
     try:
-        node, policy = read_node(context.node_config)
+        node = read_node(context.node_config)
         client = node.client
+        policy = read_policy(node)
         with _time_limit(policy.max_seconds):
             content = work(message.content, context, node, policy)
     except Exception as error:  # whatever it is, its text stays here

@@ -96,8 +96,8 @@ class Node:
         check_name(self.client, "a client's name")
 
 
-def read_node(node_config: Mapping[str, Any]) -> tuple[Node, Policy]:
-    """Return who this client is and what it allows, from its node's configuration.
+def read_node(node_config: Mapping[str, Any]) -> Node:
+    """Return who this client is, from its node's configuration.
 
     Parameters
     ----------
@@ -109,16 +109,19 @@ def read_node(node_config: Mapping[str, Any]) -> tuple[Node, Policy]:
         return _simulated(Path(os.environ[SIMULATION]), int(node_config["partition-id"]))
     own = {name: value for name, value in node_config.items() if name not in ("partition-id", "num-partitions")}
     try:
-        node = make_settings(own, Node)
+        return make_settings(own, Node)
     except OptionError as error:
         raise OptionError(f"--node-config: {error}") from error
-    return node, read_settings(node.policy, Policy)
 
 
-def _simulated(folder: Path, number: int) -> tuple[Node, Policy]:
+def read_policy(node: Node) -> Policy:
+    """Return what a client allows."""
+    return read_settings(node.policy, Policy)
+
+
+def _simulated(folder: Path, number: int) -> Node:
     files = sorted(path for path in folder.iterdir() if path.suffix in READERS)
     if number >= len(files):
         raise InputError(f"{folder}: client {number} was asked for; there are {len(files)} files of data.")
     file = files[number]
-    policy = folder / SIMULATED_POLICY
-    return Node(file.stem, file, policy, folder / "applied" / file.stem), read_settings(policy, Policy)
+    return Node(file.stem, file, folder / SIMULATED_POLICY, folder / "applied" / file.stem)

@@ -11,7 +11,7 @@ from flwr.app import Context, Message, RecordDict
 from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
-from fedica.errors import FedicaError
+from fedica.errors import FedicaError, InputError
 from fedica.exchange import aggregate_to_bytes, read_contributions, read_study
 from fedica.exchange.files import write_atomic
 from fedica.exchange.intake import UNKNOWN_CLIENT
@@ -119,6 +119,11 @@ def _combine(
     }
     gates: dict[str, Any] = {"min_clients": least, "fail_on": run.fail_on or None, "require_all": run.require_all}
     try:
+        if not files:
+            raise InputError(
+                f"no client sent a contribution. The first of {len(failed)} that failed is {failed[0].client!r}: "
+                f"{failed[0].reason}"
+            )
         return combine(files, folder / "result", **settings, **gates)
     except FedicaError:
         write_atomic(folder / "rejected.csv", [rejections_table(_left_out(files, failed, settings))])

@@ -1,0 +1,213 @@
+"""A real deployment on loopback: SuperLink, SuperNodes and nginx as processes, by the commands of ``fedica flower up``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+
+from fedica.flower.certs import make_certificates
+from fedica.flower.commands import commands
+from fedica.flower.scaffold import Federation, write_federation
+
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+BIN = Path(sys.executable).parent
+
+
+def free_port():
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(true, seconds, what):
+    """Wait for something to become true; fail with what it was."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if value := true():
+            return value
+        time.sleep(0.2)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+class Deployment:
+    """One federation of processes; everything that is started here is stopped here, by its process id."""
+
+    def __init__(self, folder, data, *, shielded=True, node_app=None):
+        self.folder, self.data, self.shielded = Path(folder), data, shielded
+        self.processes = {}
+        self.port, self.superlink_port = free_port(), free_port()
+        self.certs = make_certificates(self.folder / "certs", list(data), host="127.0.0.1")
+        federation = Federation("127.0.0.1", self.port, self.superlink_port, self.certs.folder, listen="127.0.0.1")
+        write_federation(self.folder / "federation", federation)
+        self.root = self.folder / "federation"
+        if node_app is not None:
+            page = self.root / "app" / "pyproject.toml"
+            page.write_text(page.read_text().replace("fedica.flower.client_app:app", node_app))
+        for client, values in data.items():
+            np.save(self.folder / f"{client}.npy", values)
+            policy = self.root / "clients" / f"{client}.toml"
+            policy.write_text(policy.read_text().replace("min-samples = 1000", "min-samples = 100"))
+        self.lines = {title.split(":")[0].split(",")[0]: lines for title, lines in reversed(commands(self.root))}
+        self.plan = commands(self.root)
+        self.env = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("FLWR_", "FEDICA_", "COV_"))},
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        for name in list(self.processes):
+            self.stop(name)
+
+    def command(self, start, *, env=True):
+        """The line of the plan that starts so, as arguments, and the environment that the lines before it export."""
+        exported = {}
+        for _title, lines in self.plan:
+            for line in lines:
+                if line.startswith("export "):
+                    exported |= dict(x.split("=", 1) for x in shlex.split(line.removeprefix("export ")))
+                elif line.startswith(start):
+                    return shlex.split(line), {**self.env, **(exported if env else {})}
+        raise AssertionError(start)
+
+    def start(self, name, arguments, env):
+        """Start a process whose output goes to a file."""
+        log = open(self.folder / f"{name}.log", "ab")
+        with log:
+            self.processes[name] = subprocess.Popen(
+                arguments, env=env, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+            )
+        return self.processes[name]
+
+    def stop(self, name, how=signal.SIGTERM):
+        """Stop a process and what it started: its own session and nothing else."""
+        process = self.processes.pop(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, how)
+        try:
+            process.wait(8)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(5)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def log(self, name):
+        """What a process has said so far."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def start_superlink(self):
+        """Start the SuperLink, and wait until it answers."""
+        self.start("superlink", *self.command("flower-superlink"))
+        wait_until(lambda: self.get(self.superlink_port, "/health", self.certs.inner_ca) == 200, 30, "SuperLink")
+
+    def start_nginx(self):
+        """Start the shield in the foreground; as root it must stay root to reach a test's private folder."""
+        arguments, env = self.command("nginx")
+        user = " user root;" if os.getuid() == 0 else ""
+        self.start("nginx", [NGINX, *arguments[1:], "-g", f"daemon off;{user}"], env)
+        wait_until(lambda: self.get(self.port, "/", self.certs.ca) == 404, 10, "nginx")
+
+    def register(self, *clients):
+        """Register the keys of clients with the SuperLink."""
+        for client in clients:
+            said = self.flwr("supernode", "register", str(self.certs.nodes / f"{client}.pub"), "study")
+            assert said["success"], said
+
+    def start_node(self, client, **changes):
+        """Start a client's SuperNode."""
+        arguments, env = self.command("flower-supernode")
+        output = self.folder / f"{client}-output"
+        values = {
+            "--superlink": f"127.0.0.1:{self.port if self.shielded else self.superlink_port}",
+            "--root-certificates": str(self.certs.ca if self.shielded else self.certs.inner_ca),
+            "--auth-supernode-private-key": str(self.certs.nodes / f"{client}.key"),
+            "--node-config": f'client="{client}" data="{self.folder / client}.npy" '
+            f'policy="{self.root / "clients" / client}.toml" output="{output}"',
+        } | changes
+        options = [x for name, value in values.items() if value is not None for x in (name, value)]
+        env = {**env, "FLWR_HOME": str(self.folder / f"{client}-home")}
+        return self.start(client, [arguments[0], *options, "--port", str(free_port())], env)
+
+    def start_all(self):
+        """Everything, ready for a run."""
+        self.start_superlink()
+        if self.shielded:
+            self.start_nginx()
+        self.register(*self.data)
+        for client in self.data:
+            self.start_node(client)
+
+    def flwr(self, *arguments, home=None):
+        """Run Flower's own command on the coordinator's machine; returns its JSON."""
+        env = {**self.command("flwr run")[1], **({"FLWR_HOME": str(home)} if home else {})}
+        result = subprocess.run(
+            [BIN / "flwr", *arguments, "--format", "json"],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        try:
+            return json.loads(result.stdout[result.stdout.index("{") :])
+        except ValueError:
+            return {"success": False, "stdout": result.stdout, "stderr": result.stderr}
+
+    def submit(self, **settings):
+        """Submit a run; returns its number."""
+        chosen = {"components": 3, "wait-seconds": 40.0, "deadline-seconds": 60.0, "return-seconds": 60.0} | settings
+        overrides = " ".join(f"{name}={json.dumps(value)}" for name, value in chosen.items())
+        said = self.flwr("run", str(self.root / "app"), "study", "--run-config", overrides)
+        assert said["success"], said
+        return said["run-id"]
+
+    def status(self, run_id):
+        """A run's state, as ``flwr list`` tells it."""
+        said = self.flwr("list", "study", "--run-id", str(run_id))
+        return said["runs"][0]["status"] if said.get("runs") else str(said)
+
+    def finish(self, run_id, seconds):
+        """Wait until a run is over; returns its last state."""
+        deadline = time.monotonic() + seconds
+        while not (status := self.status(run_id)).startswith("finished"):
+            assert time.monotonic() < deadline, (status, self.log("superlink")[-3000:])
+            time.sleep(0.5)
+        return status
+
+    def results(self, run_id):
+        """The folder of a run."""
+        return self.root / "coordinator" / "results" / f"run-{run_id}"
+
+    def get(self, port, path, ca, *, method="GET", headers=None, data=None):
+        """The status that a request gets, or the kind of failure."""
+        context = ssl.create_default_context(cafile=str(ca))
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{port}{path}", method=method, headers=headers or {}, data=data
+        )
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=10) as reply:
+                return reply.status
+        except urllib.error.HTTPError as error:
+            return error.code
+        except (OSError, urllib.error.URLError) as error:
+            return str(error)
