@@ -2,8 +2,8 @@
 
 ``R <- polar(E[z tanh(R'z)'] - R diag(E[tanh'(R'z)]))`` is an approximate Newton step. Once near, its error contracts by
 a factor of the order of 1/sqrt(n) a step, so that most steps can run on few samples: a subsample brings R near, a
-larger one nearer, and all data is needed for one or two steps. The result is that of FastICA (logcosh) on all data.
-Sources may be super- or sub-Gaussian.
+larger one nearer, and all data is needed for one or two steps. One pass draws all subsamples. The result is that of
+FastICA (logcosh) on all data. Sources may be super- or sub-Gaussian.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from fedica.arrays import Array
 from fedica.local.rotation import Rotation, column_steps, not_settled, polars, random_rotation, subsample_size
 from fedica.local.whitened import Whitened, logcosh
 
-GROWTH = 8
+GROWTH = 6
 """Each subsample is this many times larger than the one before."""
-MAX_STEPS_NEAR = 15
+FIRST_PER_SQUARE = 2
+"""The first subsample has this times r^2 samples, if there are: few do not show which way to turn from a random start."""
+MAX_SUBSAMPLE_BYTES = 2**27
+"""The largest subsample held in memory, in single precision."""
+MAX_STEPS_NEAR = 20
 """Steps on a subsample: it need only bring R near."""
 PATIENCE = 8
 """A subsample whose columns still turn freely after this many steps is too small for these sources."""
@@ -49,7 +53,7 @@ def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: 
     Parameters
     ----------
     data : Whitened
-        The samples. Read in one to three passes, as a rule, beside the subsamples.
+        The samples. Read once for the subsamples, and in one or two passes, as a rule, for Newton steps.
     n_init : int
         Random starts on the smallest subsample; the one with the largest total negentropy goes on.
     tol : float or None
@@ -63,8 +67,7 @@ def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: 
     *small, _ = sizes = stage_sizes(n, r)
     starts = [random_rotation(r, rng) for _ in range(n_init)]
     n_iter, rate = 0, None
-    for size, next_size in zip(small, sizes[1:], strict=True):
-        part = data.subsample(size, rng)
+    for part, size, next_size in zip(data.subsamples(small, rng), small, sizes[1:], strict=True):
         near = _best([_come_near(part, start) for start in starts], part)
         starts, n_iter = [near.matrix], n_iter + near.n_iter
         # Fluctuations of the Hessian shrink like 1/sqrt(n), and the rate of contraction with them; twice that is safe.
@@ -78,8 +81,9 @@ def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: 
 
 def stage_sizes(n: int, r: int) -> list[int]:
     """Return the sizes of the subsamples, each several times the one before, and n at the end."""
-    sizes, size = [], subsample_size(r)
-    while 2 * size <= n:
+    largest = min(n // 2, MAX_SUBSAMPLE_BYTES // (4 * r))
+    sizes, size = [], max(subsample_size(r), min(FIRST_PER_SQUARE * r * r, n // GROWTH))
+    while size <= largest:
         sizes.append(size)
         size *= GROWTH
     return [*sizes, n]
@@ -114,13 +118,14 @@ def newton_steps(data: Whitened, start: Array, *, goal: float, max_iter: int, ra
 def _come_near(data: Whitened, start: Array) -> _Settled:
     """Take Newton steps on a subsample until they are small beside its sampling error, or it shows to be too small."""
     sampling_error = np.sqrt(data.n_components / data.n_samples)
-    current, before, n_iter, largest = start, np.inf, 0, np.inf
+    current, before, n_iter, largest = start, np.inf, 0, 0.0
     for n_iter in range(1, MAX_STEPS_NEAR + 1):
         new = _newton_step(data, current)
         steps = column_steps(new, current)
         typical, before, largest = float(np.sqrt(np.mean(steps**2))), largest, float(steps.max())
         current = new
-        if typical <= 0.3 * sampling_error and largest <= sampling_error:
+        # Steps that do not shrink are leaving a saddle, however small they are.
+        if typical <= 0.3 * sampling_error and largest <= min(sampling_error, before / 2):
             return _Settled(current, n_iter, largest, largest / before if before < 0.5 else None)
         if n_iter >= PATIENCE and typical > 0.9:
             break

@@ -63,7 +63,7 @@ def l4(data: Whitened, *, n_init: int, tol: float, max_iter: int, rng: np.random
         data = data.hold()
         n_subsample = subsample_size(r)
         if data.n_samples > 4 * n_subsample:
-            part = over(data.subsample(n_subsample, rng))
+            part = over(data.subsamples([n_subsample], rng)[0])
             starts = _highest(ascend(part, starts, tol=1e-2, max_iter=max_iter), part).matrix[None]
         gradient = over(data)
         ends = ascend(gradient, starts, tol=tol, max_iter=max_iter)

@@ -6,19 +6,22 @@ many times and it fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
-from fedica.arrays import Array, IntArray
-from fedica.local.blocks import ArrayBlocks, Blocks
-from fedica.threads import in_order
+from fedica.arrays import Array
+from fedica.local.blocks import ArrayBlocks, Blocks, Sums, add
 from fedica.local.whitening import Whitening
 
 MAX_HELD_BYTES = 2**29
 """Whitened data up to this size is held in memory by solvers that read it many times."""
+SINGLE_ROWS = 1024
+"""Rows of a block in single precision: always as many, so that its rounding is the same wherever the data lies."""
 
 Score = Callable[[Array], Array]
 """Replaces y (b, r) by g(y) in place and returns the sum over samples of g'(y), (r,)."""
@@ -37,48 +40,66 @@ def cube(y: Array) -> Array:
     return np.asarray(3.0 * squares.sum(axis=0))
 
 
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """How rows become whitened: apart from the data, so that it can travel to where the rows are."""
+
+    mean: Array | None
+    whitener: Array | None
+
+    def centre(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows in float64, centred; as they are when they are white already."""
+        return rows if self.mean is None else np.asarray(np.subtract(rows, self.mean, dtype=np.float64))
+
+    def whiten(self, rows: NDArray[Any]) -> NDArray[Any]:
+        centred = self.centre(rows)
+        return centred if self.whitener is None else np.asarray(centred @ self.whitener.T)
+
+
 class Whitened:
     """Samples z (r,) of zero mean and identity covariance, read block by block.
 
     Parameters
     ----------
     blocks : Blocks
-        The data; already white when `whitening` is ``None``.
+        The data; already white, of any floating dtype, when `whitening` is ``None``.
     whitening : Whitening, optional
         How to whiten it.
     """
 
     def __init__(self, blocks: Blocks, whitening: Whitening | None = None) -> None:
         self._blocks = blocks
-        self._mean = None if whitening is None else whitening.mean
-        self._whitener = None if whitening is None else whitening.whitener
+        self._frame = _Frame(None, None) if whitening is None else _Frame(whitening.mean, whitening.whitener)
         self.n_samples = blocks.n_samples
         self.n_components = blocks.n_features if whitening is None else whitening.n_components
 
-    def __iter__(self) -> Iterator[Array]:
-        """Yield Z in blocks of shape (b, r)."""
-        yield from map(self._whiten, self._blocks)
-
     def over_blocks(self, function: Callable[[Array], Array], *, work: float) -> Array:
         """Sum function(Z block) over all blocks. work : roughly how many operations that is in total."""
-        total: Array | None = None
-        for part in in_order(lambda block: function(self._whiten(block)), self._blocks, work=work):
-            total = part if total is None else total + part
-        assert total is not None
+        frame = self._frame
+        (total,) = self._blocks.total(lambda block: (function(frame.whiten(block)),), merge=add, work=work)
         return total
 
-    def take(self, rows: IntArray) -> Whitened:
-        """Return these samples as whitened data in memory. rows : sorted, distinct."""
-        return Whitened(ArrayBlocks(self._whiten(self._blocks.take(rows))))
+    def subsamples(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Whitened]:
+        """Draw samples without replacement, ever more of them: each size holds those before it. One pass.
 
-    def subsample(self, n_samples: int, rng: np.random.Generator) -> Whitened:
-        """Return n_samples of the samples, drawn without replacement."""
-        rows = rng.choice(self.n_samples, size=n_samples, replace=False, shuffle=False)
-        return self.take(np.sort(rows))
+        They are for coming near, and kept in single precision: half the memory and less than half the time.
+        The draw depends on the number of samples alone, not on where the data lies.
+        """
+        if not sizes:
+            return []
+        drawn = rng.choice(self.n_samples, size=sizes[-1], replace=False)
+        order = np.argsort(drawn)
+        frame = self._frame
+        Z = self._blocks.take(drawn[order], lambda rows: frame.whiten(rows).astype(np.float32))
+        # Row i of Z was drawn as number order[i].
+        return [
+            Whitened(ArrayBlocks(_white_again(Z if size == sizes[-1] else Z[order < size]), SINGLE_ROWS))
+            for size in sizes
+        ]
 
     def hold(self) -> Whitened:
         """Return the same data, whitened once and kept in memory if it fits: for solvers that read it many times."""
-        if self._whitener is None or self.n_samples * self.n_components * 8 > MAX_HELD_BYTES:
+        if self._frame.mean is None or self.n_samples * self.n_components * 8 > MAX_HELD_BYTES:
             return self
         return Whitened(ArrayBlocks(self.array()))
 
@@ -86,8 +107,8 @@ class Whitened:
         """Return Z whole, (n_samples, r): for solvers of other libraries."""
         out = np.empty((self.n_samples, self.n_components))
         start = 0
-        for block in self:
-            out[start : start + block.shape[0]] = block
+        for block in self._blocks:
+            out[start : start + block.shape[0]] = self._frame.whiten(block)
             start += block.shape[0]
         return out
 
@@ -97,30 +118,31 @@ class Whitened:
         Where there are hardly more features than components the product with the whitener is moved out of the pass:
         (X - mean) meets ``whitener.T @ rotation``, and the sum is whitened at the end.
         """
-        fused = self._whitener is not None and 2 * self._whitener.shape[1] <= 3 * self.n_components
-        lift = self._whitener if fused else None
+        frame, whitener = self._frame, self._frame.whitener
+        lift = whitener if whitener is not None and 2 * whitener.shape[1] <= 3 * self.n_components else None
         projection = rotation if lift is None else lift.T @ rotation
+        z_of = frame.whiten if lift is None else frame.centre
 
-        def sums_of(block: NDArray[Any]) -> tuple[Array, Array]:
-            z = self._centre(block) if fused else self._whiten(block)
-            y = z @ projection
+        def sums_of(block: NDArray[Any]) -> Sums:
+            z = z_of(block)
+            y = z @ projection.astype(z.dtype, copy=False)
             slope = score(y)
-            return z.T @ y, slope
+            return np.asarray(z.T @ y, dtype=np.float64), np.asarray(slope, dtype=np.float64)
 
-        total = np.zeros((projection.shape[0], rotation.shape[1]))
-        slope = np.zeros(rotation.shape[1])
-        for own_total, own_slope in in_order(sums_of, self._blocks, work=4.0 * rotation.size * self.n_samples):
-            total += own_total
-            slope += own_slope
+        total, slope = self._blocks.total(sums_of, merge=add, work=4.0 * rotation.size * self.n_samples)
         if lift is not None:
             total = lift @ total
         return total / self.n_samples, slope / self.n_samples
 
-    def _centre(self, rows: NDArray[Any]) -> Array:
-        if self._mean is None:
-            return np.asarray(rows, dtype=np.float64)
-        return np.asarray(np.subtract(rows, self._mean, dtype=np.float64))
 
-    def _whiten(self, rows: NDArray[Any]) -> Array:
-        centred = self._centre(rows)
-        return centred if self._whitener is None else np.asarray(centred @ self._whitener.T)
+def _white_again(Z: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Make a subsample exactly white by the nearest such map. Z : (n, r), changed in place.
+
+    As a part of white data it is white to sqrt(r / n) only, and that error alone can hide weak components from a
+    solver. The map is symmetric and near the identity, so a rotation found after it is one of Z to second order.
+    """
+    Z -= Z.mean(axis=0, dtype=np.float64).astype(np.float32)
+    values, vectors = eigh((Z.T @ Z).astype(np.float64) / Z.shape[0])
+    if values[0] < 0.1:
+        return Z
+    return np.asarray(Z @ ((vectors / np.sqrt(values)) @ vectors.T).astype(np.float32))

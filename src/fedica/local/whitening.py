@@ -17,7 +17,6 @@ from scipy.linalg import eigh, svd
 from fedica.arrays import Array, IntArray, fix_signs
 from fedica.errors import DataError
 from fedica.local.blocks import Blocks
-from fedica.threads import in_order
 
 RANK_TOL = 1e-6
 """Relative size below which a direction's standard deviation is rounding: scatters square it, to 1e-12."""
@@ -37,8 +36,8 @@ class Scatter:
         How many samples were summed.
     mean : ndarray of shape (d,)
         Their mean.
-    matrix : ndarray of shape (d, d) or (d,)
-        Sum of outer products of the centred samples; only its diagonal when that is all that was asked for.
+    matrix : ndarray of shape (d, d)
+        Sum of outer products of the centred samples.
     """
 
     n_samples: int
@@ -100,16 +99,27 @@ def scatter(blocks: Blocks) -> Scatter:
     Every block is centred by its own mean before it is squared and then merged (Chan, Golub, LeVeque 1983), so that a
     large offset or a slow drift costs no digits.
     """
-    d = blocks.n_features
-    n, mean, matrix = 0, np.zeros(d), np.zeros((d, d))
+    work = 2.0 * blocks.n_features**2 * blocks.n_samples
+    return blocks.total(scatter_of, merge=merge_scatters, work=work)
+
+
+def scatter_of(block: NDArray[Any]) -> Scatter:
+    """Return the sums of one block, centred by its own mean."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named by the caller
-        for b, own_mean, own_matrix in in_order(_centred_square, blocks, work=2.0 * d * d * blocks.n_samples):
-            shift = own_mean - mean
-            matrix += own_matrix
-            matrix += np.outer(shift, shift * (n * b / (n + b)))
-            mean += shift * (b / (n + b))
-            n += b
-    return Scatter(n, mean, matrix)
+        mean = _column_mean(block)
+        centred = np.subtract(block, mean, dtype=np.float64)
+        return Scatter(block.shape[0], mean, centred.T @ centred)
+
+
+def merge_scatters(total: Scatter, part: Scatter) -> Scatter:
+    """Return the sums of both, around their common mean; the matrix of the first is changed in place."""
+    n = total.n_samples + part.n_samples
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift = part.mean - total.mean
+        matrix = total.matrix
+        matrix += part.matrix
+        matrix += np.outer(shift, shift * (total.n_samples * part.n_samples / n))
+        return Scatter(n, total.mean + shift * (part.n_samples / n), matrix)
 
 
 def whiten(
@@ -120,7 +130,7 @@ def whiten(
     Parameters
     ----------
     blocks : Blocks of shape (n_samples, d)
-        The data. Read once.
+        The data. Read once; with fewer samples than features it is loaded whole.
     n_components : int, optional
         How many directions; ``None``: the numerical rank.
     names : tuple of str, optional
@@ -140,16 +150,42 @@ def whiten(
     DataError
         If a value is not finite, only constant features are left, or the rank is below n_components.
     """
-    n, d = blocks.n_samples, blocks.n_features
-    if n < d:
-        mean, constant, basis, deviations = _directions_by_svd(blocks)
+    if blocks.n_samples < blocks.n_features:
+        directions = _directions_by_svd(blocks)
     else:
-        mean, constant, basis, deviations = _directions_by_scatter(blocks)
-    rank = int(np.count_nonzero(deviations > rank_tol * deviations[0]))
+        sums = scatter(blocks)
+        _check_finite(sums.mean, np.diagonal(sums.matrix), blocks)
+        directions = _directions_by_scatter(sums)
+    return _leading(directions, blocks.n_samples, n_components, names=names, rank_tol=rank_tol)
+
+
+def whiten_sums(
+    sums: Scatter, n_components: int | None, *, names: tuple[str, ...] | None, rank_tol: float
+) -> tuple[Whitening, str | None]:
+    """Do what `whiten` does when all that is left of the data is its scatter."""
+    return _leading(_directions_by_scatter(sums), sums.n_samples, n_components, names=names, rank_tol=rank_tol)
+
+
+@dataclass(frozen=True, eq=False)
+class _Directions:
+    """All principal directions, (d, m), with the standard deviation along each, largest first."""
+
+    mean: Array
+    constant: IntArray
+    basis: Array
+    deviations: Array
+
+
+def _leading(
+    found: _Directions, n: int, n_components: int | None, *, names: tuple[str, ...] | None, rank_tol: float
+) -> tuple[Whitening, str | None]:
+    """Keep the leading directions, as many as wanted and no more than the rank; name the constant features."""
+    d, constant = found.mean.size, found.constant
+    rank = int(np.count_nonzero(found.deviations > rank_tol * found.deviations[0]))
     kept = rank if n_components is None else n_components
     if kept > rank:
         raise DataError(_rank_sentence(kept, rank, n, d, constant.size))
-    basis, _ = fix_signs(basis[:, :kept])
+    basis, _ = fix_signs(found.basis[:, :kept])
     warning = None
     if constant.size:
         which = ", ".join(_name(j, names) for j in constant[:10]) + (", ..." if constant.size > 10 else "")
@@ -157,21 +193,19 @@ def whiten(
             f"{constant.size} of {d} features are constant and get zero in every atom: {which}. "
             "Leave them out to silence this."
         )
-    return Whitening(mean, basis, deviations[:kept], rank, n, constant), warning
+    return Whitening(found.mean, basis, found.deviations[:kept], rank, n, constant), warning
 
 
-def _directions_by_scatter(blocks: Blocks) -> tuple[Array, IntArray, Array, Array]:
+def _directions_by_scatter(sums: Scatter) -> _Directions:
     """Eigendecomposition of the (d, d) scatter: for at least as many samples as features."""
-    sums = scatter(blocks)
-    diagonal = np.diagonal(sums.matrix)
-    constant, kept = _constant_features(blocks, sums.mean, diagonal / sums.n_samples)
+    constant, kept = _constant_features(sums.n_samples, sums.mean, np.diagonal(sums.matrix) / sums.n_samples)
     matrix = sums.matrix if not constant.size else sums.matrix[np.ix_(kept, kept)]
     values, vectors = eigh(matrix, check_finite=False)
     deviations = np.sqrt(np.maximum(values[::-1], 0.0) / sums.n_samples)
-    return sums.mean, constant, _with_zero_rows(vectors[:, ::-1], kept, blocks.n_features), deviations
+    return _Directions(sums.mean, constant, _with_zero_rows(vectors[:, ::-1], kept, sums.mean.size), deviations)
 
 
-def _directions_by_svd(blocks: Blocks) -> tuple[Array, IntArray, Array, Array]:
+def _directions_by_svd(blocks: Blocks) -> _Directions:
     """Thin SVD of the data itself: with fewer samples than features a (d, d) matrix would be the larger one."""
     n = blocks.n_samples
     data = np.concatenate([np.asarray(block, dtype=np.float64) for block in blocks])
@@ -179,17 +213,10 @@ def _directions_by_svd(blocks: Blocks) -> tuple[Array, IntArray, Array, Array]:
         mean = _column_mean(data)
         data -= mean
         variances = np.einsum("ij,ij->j", data, data) / n
-    constant, kept = _constant_features(blocks, mean, variances)
+    _check_finite(mean, variances, blocks)
+    constant, kept = _constant_features(n, mean, variances)
     _, values, right = svd(data[:, kept], full_matrices=False, check_finite=False)
-    return mean, constant, _with_zero_rows(right.T, kept, blocks.n_features), values / np.sqrt(n)
-
-
-def _centred_square(block: NDArray[Any]) -> tuple[int, Array, Array]:
-    """Return how many rows a block has, their mean, and the sum of outer products around it."""
-    with np.errstate(over="ignore", invalid="ignore"):  # a setting of each thread
-        mean = _column_mean(block)
-        centred = np.subtract(block, mean, dtype=np.float64)
-        return block.shape[0], mean, centred.T @ centred
+    return _Directions(mean, constant, _with_zero_rows(right.T, kept, blocks.n_features), values / np.sqrt(n))
 
 
 def _column_mean(block: NDArray[Any]) -> Array:
@@ -198,15 +225,19 @@ def _column_mean(block: NDArray[Any]) -> Array:
     return np.asarray(np.full(rows.shape[0], 1.0 / rows.shape[0]) @ rows)
 
 
-def _constant_features(blocks: Blocks, mean: Array, variances: Array) -> tuple[IntArray, IntArray]:
-    """Return the constant features and the others; refuse data that is not finite or has no others."""
+def _check_finite(mean: Array, variances: Array, blocks: Blocks) -> None:
+    """Refuse data that is not finite: seen for nothing in sums that are needed anyway."""
     if not (np.isfinite(mean).all() and np.isfinite(variances).all()):
-        raise DataError(_not_finite_sentence(blocks))
+        raise DataError(not_finite_sentence(blocks))
+
+
+def _constant_features(n: int, mean: Array, variances: Array) -> tuple[IntArray, IntArray]:
+    """Return the constant features and the others; refuse data that has no others."""
     is_constant = np.sqrt(variances) <= CONSTANT_TOL * np.abs(mean)
     constant, kept = np.flatnonzero(is_constant), np.flatnonzero(~is_constant)
     if not kept.size:
         raise DataError(
-            f"data must vary; all {mean.size} features are constant over {blocks.n_samples} samples. "
+            f"data must vary; all {mean.size} features are constant over {n} samples. "
             "Check that the right columns were read."
         )
     return constant, kept
@@ -241,7 +272,7 @@ def _rank_sentence(wanted: int, rank: int, n: int, d: int, n_constant: int) -> s
     )
 
 
-def _not_finite_sentence(blocks: Blocks) -> str:
+def not_finite_sentence(blocks: Blocks) -> str:
     """Count what is not finite and say where the first one stands: a second pass, only when something is wrong."""
     n_nan = n_infinite = start = 0
     first: tuple[int, int] | None = None
