@@ -16,14 +16,14 @@ for (const el of document.body.querySelectorAll("*")) {
     faults.push(`its text is wider than its box: ${name(el)} ${el.scrollWidth} > ${el.clientWidth}`);
 }
 
-const clipped = (rect, el) => {
-  let { left, top, right, bottom } = rect;
-  for (let frame = el; frame; frame = frame.parentElement) {
-    if (getComputedStyle(frame).overflow === "visible") continue;
-    const edge = frame.getBoundingClientRect();
-    [left, top, right, bottom] = [Math.max(left, edge.left), Math.max(top, edge.top), Math.min(right, edge.right), Math.min(bottom, edge.bottom)];
+const common = (a, b) => ({ left: Math.max(a.left, b.left), top: Math.max(a.top, b.top), right: Math.min(a.right, b.right), bottom: Math.min(a.bottom, b.bottom) });
+const windows = new Map([[null, { left: -1e9, top: -1e9, right: 1e9, bottom: 1e9 }]]);
+const windowOf = (el) => { // what can be seen of anything inside this element
+  if (!windows.has(el)) {
+    const outer = windowOf(el.parentElement);
+    windows.set(el, getComputedStyle(el).overflow === "visible" ? outer : common(outer, el.getBoundingClientRect()));
   }
-  return { left, top, right, bottom, el };
+  return windows.get(el);
 };
 const texts = [];
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -32,7 +32,7 @@ while (walker.nextNode()) {
   if (!node.data.trim() || el.closest("script, style, noscript") || !shown(el)) continue;
   const range = document.createRange();
   range.selectNodeContents(node);
-  for (const rect of range.getClientRects()) texts.push(clipped(rect, el));
+  for (const rect of range.getClientRects()) texts.push({ ...common(rect, windowOf(el)), el });
 }
 const seen = texts.filter((t) => t.right - t.left > 1 && t.bottom - t.top > 1).sort((a, b) => a.top - b.top);
 let active = [];

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import f
 
 from fedica.arrays import Array, BoolArray, IntArray
 from fedica.records import Aggregate
@@ -92,8 +92,9 @@ def confidence_cones(aggregate: Aggregate) -> Array:
 
     From the scatter S of a component's own n atoms, taken as independent, without those farther than 2.5 times their
     median angle, which a robust centre does not heed: the error of the centre has the covariance S / n, and its squared
-    length is matched to a multiple of chi-square (Satterthwaite). NaN where no cone exists: fewer than five such atoms,
-    a centre that means nothing, a method that does not centre groups. An error that all clients share is not seen.
+    length is matched to a multiple of an F variable (Satterthwaite). NaN where no cone exists: fewer than five such
+    atoms, a centre that means nothing, a method that does not centre groups. An error that all clients share is not
+    seen.
     """
     cones = np.full(aggregate.n_components, np.nan)
     if aggregate.method not in _CENTRED_METHODS:
@@ -117,8 +118,10 @@ def _cone(atoms: Array, axis: Array) -> float:
     tangent -= tangent.mean(axis=1, keepdims=True)
     d, n = tangent.shape
     scatter = (tangent @ tangent.T if d <= n else tangent.T @ tangent) / ((n - 1) * n)
-    total, squares = float(np.trace(scatter)), float((scatter**2).sum())
+    total, squares, m = float(np.trace(scatter)), float((scatter**2).sum()), n - 1
     if total <= 1e-24:
         return 0.0
-    freedom = total**2 / squares
-    return float(np.degrees(np.arctan(np.sqrt(total * chi2.ppf(CONE_LEVEL, freedom) / freedom))))
+    # Few atoms make S look flatter than it is: this estimates tr(S^2) without that bias.
+    unbiased = m**2 / ((m - 1) * (m + 2)) * (squares - total**2 / m)
+    freedom = float(np.clip(total**2 / max(unbiased, total**2 / max(d - 1, 1)), 1.0, max(d - 1, 1)))
+    return float(np.degrees(np.arctan(np.sqrt(total * f.ppf(CONE_LEVEL, freedom, freedom * m)))))

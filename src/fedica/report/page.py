@@ -107,7 +107,24 @@ def render_report(
     command: str | None = None,
     provenance: Iterable[Provenance] = (),
 ) -> str:
-    """Return the report as a text; parameters as for `write_report`."""
+    """Return the report as a text.
+
+    Parameters
+    ----------
+    result : Aggregate, ResultFolder or path-like
+        As for `write_report`, like all that follow.
+    image : tuple of int, "auto" or "no"
+        Whether the features are pixels.
+    command : str, optional
+        The command that made the result.
+    provenance : iterable of Provenance
+        Where the contributions came from.
+
+    Returns
+    -------
+    str
+        The HTML page.
+    """
     material = material_of(result, tuple(provenance))
     aggregate = material.aggregate
     agreement = agreement_of(aggregate)

@@ -158,7 +158,9 @@ def _draw_atoms(figure: Figure, aggregate: Aggregate) -> None:
     ax.plot(*atom_map.marks.T, "+", color=QUIET, markersize=9, markeredgewidth=0.6)
     for a in range(-1, aggregate.n_components):
         for shape, marker in enumerate(_MARKERS):
-            mine = (label == a) & (owner % len(_MARKERS) == shape)
+            mine = np.flatnonzero((label == a) & (owner % len(_MARKERS) == shape))
+            if not mine.size:
+                continue
             x, y = atom_map.places[mine].T
             inside = "none" if a < 0 else colour(a)
             ax.scatter(x, y, marker=marker, s=16, alpha=0.8, facecolors=inside, edgecolors=colour(a), linewidths=0.6)

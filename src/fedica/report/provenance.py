@@ -17,6 +17,7 @@ from fedica.records import Aggregate
 from fedica.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
+_NAMES = {"n_components": "components", "n_components_from": "components known from", "n_init": "starts of k-means"}
 MOST_FILES = 12
 """More files than this are named by their folder, when it cannot be looked into."""
 
@@ -38,7 +39,7 @@ def facts(aggregate: Aggregate, summary: Mapping[str, Any] | None) -> dict[str, 
     shown: dict[str, Any] = {
         "study": terms.study,
         "method": aggregate.method,
-        **{f"option {name}": _plain(value) for name, value in aggregate.options.items()},
+        **{_NAMES.get(name, name.replace("_", " ")): _plain(value) for name, value in aggregate.options.items()},
         "independence": terms.independence,
         "mixing": terms.mixing,
         "clients": len(aggregate.clients),

@@ -76,7 +76,7 @@ def scalp_maps(montage: Montage, values: Array) -> Array:
     """
     side = np.linspace(-1, 1, GRID)
     x, y = np.meshgrid(side, -side)
-    inside = x**2 + y**2 <= 1
+    inside = x**2 + y**2 <= 1.1  # the page cuts the rim off smoothly
     spline = RBFInterpolator(montage.places, values[montage.index], kernel="thin_plate_spline")
     maps = np.full((values.shape[1], GRID, GRID), np.nan)
     maps[:, inside] = spline(np.column_stack([x[inside], y[inside]])).T

@@ -109,7 +109,7 @@
       if (id === "atoms")
         for (const trace of figure.data) {
           trace.selected = { marker: { opacity: 1, size: (trace.marker.size || 8) + 4 } };
-          trace.unselected = { marker: { opacity: 0.12 } };
+          trace.unselected = { marker: { opacity: 0.22 } };
         }
       Plotly.newPlot(id, figure.data, dress(figure.layout), options);
     }

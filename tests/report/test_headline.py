@@ -1,0 +1,120 @@
+"""The headline: what happened, in words, for every kind of federation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedica import Contribution, aggregate
+from fedica.records import Rejection
+from fedica.report import headline
+from fedica.report.headline import MOST_NAMED, short
+from fedica.simulate.atoms import atoms_federation
+from fedica.simulate.attacks import find_attack
+
+
+def federation(n_clients=10, n_components=4, **options):
+    return atoms_federation(n_clients, n_components, n_features=6, **options).contributions
+
+
+def test_all_agree():
+    """Nobody is named, the tone is good, support and spread are told."""
+    result = aggregate(federation(random_state=3), 4)
+    said = headline(result)
+    assert str(said) == "10 of 10 clients agree on 4 components."
+    assert (said.doubts, said.tone, said.warning) == ((), "good", "")
+    assert said.details[0] == "The number of components, 4, was given."
+    assert said.details[1].startswith("Every component is seen by all 10 clients, whose atoms are at a median angle of")
+    assert f"at most {result.spread.max():.1f}°" in said.details[1]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_the_outlying_are_named_with_their_reason(share):
+    """Those and no others; at most six by name, the rest by number."""
+    attacked = find_attack("random-bases")(atoms_federation(30, 6, random_state=1), share, random_state=2)
+    bad = {c.client for c, honest in zip(attacked.contributions, attacked.honest, strict=True) if not honest}
+    said = headline(aggregate(attacked.contributions, 6))
+    (group,) = said.doubts
+    assert said.agreement == f"{30 - len(bad)} of 30 clients agree on 6 components"
+    assert (group.verdict, group.total, said.tone) == ("outlying", len(bad), "mixed")
+    assert {doubt.client for doubt in group.named} <= bad
+    assert len(group.named) == min(len(bad), MOST_NAMED)
+    assert f"{len(bad)} are outlying: {group.named[0].client} (none of its 6 atoms matches a component)" in str(said)
+    assert str(said).endswith(f" and {len(bad) - MOST_NAMED} more." if len(bad) > MOST_NAMED else ").")
+
+
+def test_one_doubted_client_is_singular():
+    """It reads "1 is outlying", with the number of its place in the federation."""
+    rng = np.random.default_rng(0)
+    sent = [*federation(6), Contribution("zz", rng.standard_normal((6, 4)), 5000)]
+    said = headline(aggregate(sent, 4))
+    assert "; 1 is outlying: zz (" in str(said)
+    assert said.doubts[0].named[0].number == 6
+
+
+def test_who_lacks_a_component_is_told():
+    """A client that agrees but sees less is not outlying; it is told apart."""
+    sent = list(federation(8))
+    sent[2] = replace(sent[2], atoms=sent[2].atoms[:, :3])
+    said = headline(aggregate(sent, 4))
+    assert said.doubts == ()
+    assert any(sent[2].client in line and "lacks components: " in line for line in said.details)
+
+
+def test_one_client_has_nobody_to_be_compared_with():
+    """No claim of agreement."""
+    said = headline(aggregate(federation(1), 4))
+    assert str(said) == "One client alone sent 4 components; there is nobody to compare it with."
+    assert len(said.details) == 1
+
+
+def test_half_of_the_clients_or_more_is_a_warning():
+    """No method can tell who is right then, and the page says so."""
+    rng = np.random.default_rng(3)
+    sent = [*federation(4), *(Contribution(f"x{k}", rng.standard_normal((6, 4)), 5000) for k in range(5))]
+    said = headline(aggregate(sent, 4))
+    assert said.tone == "bad"
+    assert "Do not rely on it" in said.warning
+
+
+def test_components_that_mean_nothing_are_a_warning():
+    """Centres near zero, as the naive mean can have."""
+    result = aggregate(federation(), 4)
+    said = headline(replace(result, centres=result.centres * [1, 0, 0, 1]))
+    assert said.tone == "bad"
+    assert "components 1, 2 cancel" in said.warning
+
+
+def test_rejections_are_counted_and_spoil_the_best_tone():
+    """One sentence among the details."""
+    result = replace(aggregate(federation(), 4), rejected=(Rejection("late", "too late."),))
+    said = headline(result)
+    assert said.tone == "mixed"
+    assert said.details[-1] == "1 contribution was rejected before aggregating."
+
+
+def test_without_verdicts_nobody_is_said_to_agree():
+    """A result folder of another program may hold none."""
+    said = headline(replace(aggregate(federation(), 4), trust=None))
+    assert str(said) == "10 clients were put together into 4 components; nobody was judged."
+
+
+@pytest.mark.parametrize(
+    ("source", "words"), [("clients", "more than half"), ("spectrum", "gap"), ("support", "left out")]
+)
+def test_where_the_number_comes_from(source, words):
+    """Given, agreed on, or found."""
+    result = aggregate(federation(), 4)
+    result = replace(result, options={**result.options, "n_components_from": source})
+    assert words in headline(result).details[0]
+
+
+def test_long_names_keep_both_ends():
+    """48 characters at most; the end tells apart what starts alike."""
+    assert short("client-07") == "client-07"
+    cut = short("a" * 100 + "-07")
+    assert len(cut) == 48
+    assert cut.endswith("-07")
+    assert "…" in cut

@@ -1,0 +1,311 @@
+"""The page as a file, the figures of notebooks and papers, and the command."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+import shlex
+import sys
+from dataclasses import replace
+from importlib.resources import files
+
+import plotly.graph_objects as go
+import pytest
+from numpydoc.validate import validate
+from typer.testing import CliRunner
+
+import fedica.report
+from fedica import aggregate
+from fedica.cli import app
+from fedica.cli.report import parse_image
+from fedica.errors import FormatError, MissingExtraError, OptionError
+from fedica.exchange import Provenance, write_folder
+from fedica.records import Rejection
+from fedica.report import (
+    headline,
+    plot_atoms,
+    plot_components,
+    plot_spectrum,
+    plot_trust,
+    render_report,
+    show,
+    write_figures,
+    write_report,
+)
+from fedica.report.provenance import command, facts
+from fedica.simulate.atoms import atoms_federation
+
+CHANNELS = ("Fp1", "Fp2", "F3", "F4", "C3", "C4", "P3", "P4", "O1", "O2")
+HOSTILE = "</script><script>alert(1)</script>"
+PLOTLY = ("4.1.1", "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba")
+
+
+@pytest.fixture(scope="module")
+def contributions():
+    drawn = atoms_federation(6, 3, n_features=4)
+    features = ("Fz", "<b>Cz</b>", "P$z$", "🧠")
+    names = ["client-a", HOSTILE, "<b>&amp;</b>", "$\\frac$", "🧠", "z" * 200]
+    return [
+        replace(c, client=name, features=features, study="a <study>")
+        for c, name in zip(drawn.contributions, names, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def result(contributions):
+    return aggregate(contributions, 3)
+
+
+def test_the_page_is_one_file_that_asks_for_nothing(result):
+    """No address in any tag but inside the file; no import in its styles; a policy that forbids the rest."""
+    text = render_report(result)
+    body = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    addresses = re.findall(r"""(?:src|href|action|data-src|srcset)\s*=\s*["']?([^"'\s>]+)""", body)
+    assert addresses
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert "@import" not in body
+    assert "url(" not in body
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)[1]
+    assert policy.startswith("default-src &#39;none&#39;")
+
+
+def test_names_never_end_a_script_or_open_a_tag(result):
+    """Three scripts: the data and our two; the data come back as they were."""
+    text = render_report(result)
+    assert len(re.findall(r"</script", text, flags=re.IGNORECASE)) == 3
+    assert "<b>" not in re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, flags=re.DOTALL)[1])
+    assert data["clients"][str(result.clients.index(HOSTILE))][0] == HOSTILE
+
+
+def test_reading_order(result):
+    """Headline, clients, spectrum, atoms, components, trust, rejected, provenance."""
+    titles = re.findall(r"<h[12][^>]*>([^<]+)</h[12]>", render_report(result))
+    assert titles == [
+        "5 of 6 clients agree on 3 components; 1 is weak.",
+        *("Clients and components", "How many components", "All atoms", "Components"),
+        *("Trust", "Rejected", "Where this comes from"),
+    ]
+
+
+def test_a_result_without_verdicts_or_names_has_a_page_too(result):
+    """What is not known is left out, not made up."""
+    bare = replace(
+        result,
+        trust=None,
+        certificate=None,
+        terms=replace(result.terms, features=None, study=None),
+        spectrum=result.spectrum[:0],
+    )
+    text = render_report(bare)
+    assert "nobody was judged" in text
+    assert "feature 3" in text
+    assert ">Study" not in text
+
+
+def test_of_very_many_clients_those_to_worry_about_are_shown(result, monkeypatch):
+    """The page says how many are left out."""
+    monkeypatch.setattr(fedica.report.page, "MOST_ROWS", 4)
+    text = render_report(result)
+    assert "The 4 clients to worry about first are shown; 2 more are in clients.csv." in text
+    assert text.count("<tr data-client=") == 8
+
+
+def test_the_report_goes_into_its_folder(result, tmp_path):
+    """By default; or where one says; a new result replaces the folder with it."""
+    write_folder(result, tmp_path / "result")
+    assert write_report(tmp_path / "result") == tmp_path / "result" / "report.html"
+    assert (
+        write_report(tmp_path / "result", tmp_path / "page.html")
+        .read_text(encoding="utf-8")
+        .startswith("<!doctype html>")
+    )
+    write_folder(result, tmp_path / "result")
+
+
+def test_an_unwritable_place_is_one_sentence(result, tmp_path):
+    """As for every file that fedica writes."""
+    with pytest.raises(fedica.errors.InputError, match="cannot be written"):
+        write_report(result, tmp_path / "no" / "such" / "folder" / "page.html")
+    with pytest.raises(FormatError, match="there is no result folder"):
+        write_report(tmp_path / "nothing")
+
+
+def test_plotly_is_the_one_that_was_checked():
+    """The vendored build, its version, its licence."""
+    script = files("fedica.report").joinpath("vendor", "plotly-basic.min.js").read_bytes()
+    assert (script[:60].split(b" v")[1].split()[0].decode(), hashlib.sha256(script).hexdigest()) == PLOTLY
+    assert "MIT License" in files("fedica.report").joinpath("vendor", "LICENSE-plotly.txt").read_text()
+
+
+# --- provenance -----------------------------------------------------------------------------------------------------
+
+
+def origins(result, folder):
+    return [
+        Provenance(c, 100, f"{folder}/{k}.safetensors", 10, "0" * 64, "0.1.0", None, False)
+        for k, c in enumerate(result.clients)
+    ]
+
+
+def test_the_command_names_the_files_or_the_folder_that_holds_them_alone(result, tmp_path):
+    """A folder with anything else in it would give another result."""
+    for k in range(6):
+        (tmp_path / f"{k}.safetensors").touch()
+    words = shlex.split(command(result, origins(result, tmp_path), "out"))
+    assert words[:5] == ["fedica", "aggregate", str(tmp_path), "-o", "out"]
+    assert words[5:] == ["--components", "3", "--method", "consensus", "--affinity", "squared", "--random-state", "0"]
+    (tmp_path / "another.safetensors").touch()
+    words = shlex.split(command(result, origins(result, tmp_path), "out"))
+    assert words[2:8] == [str(tmp_path / f"{k}.safetensors") for k in range(6)]
+    withdrawn = replace(result, rejected=(Rejection("a b", "withdrawn by the coordinator."),))
+    words = shlex.split(command(withdrawn, origins(result, tmp_path), "out"))
+    assert words[2:7] == [str(tmp_path), "-o", "out", "--exclude", "a b"]
+
+
+def test_the_command_can_be_parsed_by_the_program(result, tmp_path):
+    """Every option exists."""
+    import typer
+
+    words = shlex.split(command(result, origins(result, tmp_path), "out"))
+    parser = typer.main.get_command(app).commands["aggregate"]
+    assert parser.make_context("aggregate", words[2:]).params["components"] == 3
+
+
+def test_without_files_the_command_is_python(result):
+    """As a call that can be pasted."""
+    assert command(result, [], None) == (
+        "fedica.aggregate(contributions, 3, method='consensus', affinity='squared', weights=None, n_init=10, "
+        "random_state=0)"
+    )
+
+
+def test_facts_say_how_and_how_well(result):
+    """Options, terms, proofs; nothing that is not known."""
+    shown = facts(result, None)
+    assert shown["method"] == "consensus"
+    assert shown["study"] == "a <study>"
+    assert shown["random state"] == "0"
+    assert "at most" in shown["grouping"]
+    assert "aggregated by fedica" not in shown
+    median = facts(aggregate(atoms_federation(6, 3).contributions, 3, method="srf-ica"), {"fedica": "0.0.1"})
+    assert "times the best median's distance" in median["centres"]
+    assert median["aggregated by fedica"] == "0.0.1"
+
+
+# --- notebooks and papers -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plot", [plot_trust, plot_spectrum, plot_atoms, plot_components])
+def test_figures_of_notebooks_are_plotly_figures(plot, result):
+    """Valid for plotly, which checks every field; names of clients never as markup."""
+    figure = plot(result)
+    assert isinstance(figure, go.Figure)
+    assert figure.data
+    said = figure.to_json()
+    assert "<script" not in said
+    assert "<b>&amp;" not in said
+
+
+def test_pictures_of_components_in_notebooks():
+    """Images and scalp maps are heat maps, one a component."""
+    sent = atoms_federation(6, 3, n_features=10).contributions
+    as_image = plot_components(aggregate(sent, 3), image=(2, 5))
+    assert [trace.type for trace in as_image.data] == ["heatmap"] * 3
+    scalp = plot_components(aggregate([replace(c, features=CHANNELS) for c in sent], 3))
+    assert [trace.type for trace in scalp.data] == ["heatmap"] * 3
+
+
+def test_show_is_a_frame_in_a_notebook_and_a_sentence_elsewhere(result):
+    """Sandboxed: the page's scripts cannot reach the notebook."""
+    shown = show(result, height=500)
+    assert repr(shown) == str(headline(result))
+    html = shown._repr_html_()
+    assert html.startswith("<iframe srcdoc=")
+    assert 'sandbox="allow-scripts"' in html
+    assert "height:500px" in html
+    assert html.count("<") == 2  # the page itself is one quoted attribute
+
+
+def test_figures_for_papers_are_svg_and_pdf(result, tmp_path):
+    """Four of each; the same twice; hostile names neither mathematics nor warnings."""
+    written = write_figures(result, tmp_path / "figures")
+    assert sorted(path.name for path in written) == sorted(
+        f"{name}.{kind}" for name in ("atoms", "clients", "components", "spectrum") for kind in ("pdf", "svg")
+    )
+    for path in written:
+        start = path.read_bytes()[:40]
+        assert start.startswith(b"%PDF" if path.suffix == ".pdf" else b"<?xml")
+    again = write_figures(result, tmp_path / "again")
+    assert [a.read_bytes() for a in written] == [b.read_bytes() for b in again]
+
+
+def test_figures_of_images_and_maps(tmp_path):
+    """Image and scalp features are drawn as such."""
+    sent = atoms_federation(4, 3, n_features=10).contributions
+    write_figures(aggregate(sent, 3), tmp_path / "image", image=(2, 5))
+    write_figures(aggregate([replace(c, features=CHANNELS) for c in sent], 3), tmp_path / "scalp")
+    for kind in ("image", "scalp"):
+        assert b"<image" in (tmp_path / kind / "components.svg").read_bytes()
+
+
+def test_figures_without_matplotlib_say_how_to_install_it(result, tmp_path, monkeypatch):
+    """Nothing is written."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"fedica\[figures\]"):
+        write_figures(result, tmp_path / "figures")
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize("name", fedica.report.__all__)
+def test_every_public_name_is_documented(name):
+    """Summary, every parameter with type and description, in order."""
+    asked = {"GL08", "SS01", "SS03", "PR01", "PR02", "PR03", "PR04", "PR07", "RT03"}
+    thing = getattr(fedica.report, name)
+    assert [x for x in validate(f"fedica.report.{name}")["errors"] if x[0] in asked] == []
+    assert inspect.getdoc(thing)
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_the_page_and_the_figures(result, tmp_path):
+    """It says the headline, and where the files are."""
+    write_folder(result, tmp_path / "result")
+    ran = CliRunner().invoke(
+        app, ["report", str(tmp_path / "result"), "--figures", str(tmp_path / "figures"), "--image", "2x2"]
+    )
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout.splitlines()[0] == str(headline(result))
+    assert (tmp_path / "result" / "report.html").is_file()
+    assert len(list((tmp_path / "figures").iterdir())) == 8
+    assert "data:image/png" in (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nothing-here"], "there is no result folder"),
+        (["result", "--image", "big"], "--image must be like 28x28"),
+        (["result", "--image", "9x9"], "there are 4 features"),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence(result, tmp_path, monkeypatch, arguments, sentence):
+    """Exit code 1, no traceback, no page."""
+    monkeypatch.chdir(tmp_path)
+    write_folder(result, "result")
+    ran = CliRunner().invoke(app, ["report", *arguments])
+    assert ran.exit_code == 1
+    assert sentence in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert not (tmp_path / "result" / "report.html").exists()
+
+
+def test_image_shapes_are_read_from_the_command_line():
+    """Height, then width."""
+    assert parse_image("28x32") == (28, 32)
+    assert parse_image("auto") == "auto"
+    with pytest.raises(OptionError):
+        parse_image("28")
