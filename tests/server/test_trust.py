@@ -111,6 +111,13 @@ def test_outlying_clients_have_no_influence_on_the_consensus():
     assert trust["client-01"].influence > 0
 
 
+def test_a_small_federation_that_agrees_closely_raises_no_alarm():
+    """Five clients within two degrees: some are several times as far as others, and none is outlying."""
+    for seed in range(20):
+        _, blocks, _ = federation(seed=seed, K=5, r=3, noise=0.01)
+        assert not aggregate(named(blocks), 3).trust.named("outlying")
+
+
 def test_trust_is_found_by_name_and_iterates_by_row():
     """Columns for the many, rows for the one."""
     _, blocks, _ = federation(K=4)

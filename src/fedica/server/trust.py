@@ -14,6 +14,8 @@ from fedica.server.relative import Relative, relative_to
 
 NEAR = float(np.tan(np.radians(15.0)))
 """An atom within 15 degrees of its component is never said to match nothing."""
+CLOSE = float(np.tan(np.radians(5.0)))
+"""A client whose atoms are within 5 degrees is never outlying, however closely the others agree."""
 OUTLYING_CUT = 2.2
 """A client farther than so many radii is outlying, unless its samples explain it."""
 FEWER = 1.5
@@ -62,7 +64,7 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, stan
     angle = group_medians(angle_of_atom, np.where(standing.labels >= 0, owner, -1), n_clients, empty=90.0)
 
     expected = radius * _expected_excess(admitted.n_samples, scores, radius)
-    far = scores > np.maximum(OUTLYING_CUT, client_cut(r)) * radius
+    far = (scores > np.maximum(OUTLYING_CUT, client_cut(r)) * radius) & (scores > CLOSE)
     noisy = scores > client_cut(r) * radius
     few = expected > FEWER * radius
     explained = few & ((scores <= SAMPLES_SLACK * expected) | (admitted.n_samples < SAMPLES_NEEDED * r**2))
