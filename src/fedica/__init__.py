@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from fedica.exchange import read_aggregate, read_contribution, write_aggregate, write_contribution
     from fedica.federated import FederatedICA
     from fedica.local import LocalICA
-    from fedica.records import Aggregate, Contribution, Study
+    from fedica.records import Aggregate, AtomArray, Contribution, Study
     from fedica.server import aggregate
 
 __all__ = [
     "Aggregate",
+    "AtomArray",
     "Contribution",
     "FederatedICA",
     "LocalICA",
@@ -33,6 +34,7 @@ __all__ = [
 
 _ROOM_OF_NAME = {
     "Aggregate": "records",
+    "AtomArray": "records",
     "Contribution": "records",
     "FederatedICA": "federated",
     "LocalICA": "local",

@@ -158,6 +158,89 @@ def _contribution(fields: dict[str, Any]) -> Contribution:
     return Contribution(**fields)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class AtomArray:
+    """The atoms of very many clients as one array, which need not fit in memory.
+
+    Parameters
+    ----------
+    atoms : array of shape (d, R)
+        Atoms as columns, a client's side by side: an array, a memory-mapped one or a Dask array. Columns that are not
+        of norm one are scaled as they are read. A file with an atom a row is ``np.load(path, mmap_mode="r").T``.
+    client_of_atom : array-like of shape (R,)
+        Number of the client of each atom: 0, 1, 2 and so on, ascending.
+    clients : sequence of str, optional
+        Name of each of the K clients; by default numbered.
+    n_samples : array-like of shape (K,), optional
+        Declared samples of each client; 0 where one does not tell.
+    features : sequence of str, optional
+        Names of the d features.
+    independence, mixing, study : str, optional
+        As in `Contribution`: the same for all clients.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit together. The atoms themselves are looked at when they are aggregated.
+    """
+
+    atoms: Any
+    client_of_atom: IntArray
+    _: KW_ONLY
+    clients: Sequence[str] | None = None
+    n_samples: IntArray | None = None
+    features: Sequence[str] | None = None
+    independence: str | None = None
+    mixing: str | None = None
+    study: str | None = None
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        shape = tuple(getattr(self.atoms, "shape", ()))
+        if len(shape) != 2 or 0 in shape or np.dtype(self.atoms.dtype).kind != "f":
+            raise InputError(
+                "AtomArray wants atoms as an array of floating point numbers of shape (n_features, n_atoms), neither "
+                f"of them zero; {getattr(self.atoms, 'dtype', type(self.atoms).__name__)} of shape {shape} came."
+            )
+        owner = np.asarray(self.client_of_atom)
+        if owner.shape != shape[1:] or owner.dtype.kind not in "iu":
+            raise InputError(
+                f"client_of_atom must be {shape[1]} whole numbers, one for each atom; {owner.dtype} of shape "
+                f"{owner.shape} came."
+            )
+        owner = owner.astype(np.int64, copy=False)
+        steps = np.diff(owner, prepend=-1)
+        if owner[0] != 0 or steps.min() < 0 or steps.max() > 1:
+            raise InputError(
+                "client_of_atom must be 0, 1, 2 and so on, ascending and without gaps, a client's atoms side "
+                f"by side; it is not so at atom {int(np.argmax((steps < 0) | (steps > 1)))}."
+            )
+        n_clients = int(owner[-1]) + 1
+        digits = len(str(n_clients - 1))
+        names = self.clients or [f"client-{k:0{digits}d}" for k in range(n_clients)]
+        declared = np.zeros(n_clients, dtype=np.int64) if self.n_samples is None else np.asarray(self.n_samples)
+        if len(names) != n_clients or len(set(names)) < n_clients or declared.shape != (n_clients,):
+            raise InputError(
+                f"AtomArray wants {n_clients} distinct names and as many numbers of samples, one for each client; "
+                f"{len(set(names))} names and {declared.size} numbers came."
+            )
+        set_(self, "client_of_atom", readonly(owner))
+        set_(self, "clients", tuple(check_name(name, "a client's name") for name in names))
+        set_(self, "n_samples", readonly(declared.astype(np.int64, copy=False)))
+        if self.features is not None:
+            set_(self, "features", check_features(self.features, "an AtomArray's features"))
+            if len(self.features) != shape[0]:
+                raise InputError(f"{shape[0]} features must be named, one for each row; {len(self.features)} came.")
+        if self.independence is not None:
+            check_choice(self.independence, "independence", INDEPENDENCE)
+        if self.mixing is not None:
+            check_choice(self.mixing, "mixing", MIXING)
+
+    def __repr__(self) -> str:
+        d, n_atoms = self.atoms.shape
+        return f"AtomArray of {len(self.clients or ())} clients: {n_atoms} atoms of {d} features"
+
+
 @dataclass(frozen=True)
 class Rejection:
     """A contribution that the server left out, and why.
@@ -244,7 +327,7 @@ class Aggregate:
     signs : ndarray of shape (R,)
         +1 or -1: each atom times its sign points along its component.
     clients : tuple of str
-        The admitted clients, sorted by name.
+        The admitted clients, sorted by name; those of an `AtomArray` in its order.
     client_of_atom : ndarray of shape (R,)
         Index into ``clients``.
     spectrum : ndarray
@@ -262,7 +345,7 @@ class Aggregate:
     options : mapping
         The options that it was computed with, as taken (``affinity`` is what "auto" chose).
     atoms : ndarray of shape (d, R)
-        All atoms, side by side, as admitted.
+        All atoms, side by side, as admitted; of an `AtomArray` its own array, not a copy.
     terms : Terms
         What the clients agree on.
     certificate : Certificate, optional
@@ -299,7 +382,9 @@ class Aggregate:
             "spread",
             "atoms",
         ):
-            object.__setattr__(self, name, readonly(getattr(self, name)))
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):  # atoms may lie in a Dask array
+                object.__setattr__(self, name, readonly(value))
         object.__setattr__(self, "options", dict(self.options))
 
     @property

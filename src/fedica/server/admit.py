@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray, check_choice
+from fedica.arrays import IntArray, check_choice
 from fedica.errors import ContributionError, InputError
-from fedica.records import Contribution, Rejection, Terms
+from fedica.records import AtomArray, Contribution, Rejection, Terms
+from fedica.server.bulk import columns_of_bulk
 from fedica.server.columns import Columns, columns_of
+from fedica.server.spool import Spool
 
 ON_BAD = ("raise", "reject")
 
@@ -35,6 +38,8 @@ class Admitted:
         What they agree on.
     rejected : tuple of Rejection
         Who stayed outside, and why.
+    given : array, optional
+        What ``atoms`` reads, where that must not be copied: very many atoms, which are already in their last order.
     """
 
     atoms: Columns
@@ -43,19 +48,16 @@ class Admitted:
     n_samples: IntArray
     terms: Terms
     rejected: tuple[Rejection, ...]
-
-    def all_atoms(self, order: IntArray | slice) -> Array:
-        """All atoms in this order; those that lie in one array already, in their order, are not copied."""
-        return self.atoms.whole()[:, order]
+    given: Any = None
 
 
-def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Admitted:
+def admit(contributions: Iterable[Contribution] | AtomArray, *, on_bad: str = "raise") -> Admitted:
     """Put together the contributions that agree with most of the others.
 
     Parameters
     ----------
-    contributions : iterable of Contribution
-        One per client, in any order.
+    contributions : iterable of Contribution, or AtomArray
+        One per client, in any order. Of an iterable that is no list, very many atoms go to a temporary file.
     on_bad : {"raise", "reject"}
         What to do with one that does not fit: stop, or go on without it.
 
@@ -65,10 +67,12 @@ def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Ad
         The atoms side by side.
     """
     check_choice(on_bad, "on_bad", ON_BAD)
-    arrived = list(contributions)
-    for item in arrived:
-        if not isinstance(item, Contribution):
-            raise InputError(f"aggregate wants Contribution records; a {type(item).__name__} came.")
+    if isinstance(contributions, AtomArray):
+        return _admit_bulk(contributions)
+    spool = Spool()
+    arrived = list(
+        map(_checked, contributions) if isinstance(contributions, list | tuple) else spool.kept(contributions)
+    )
     if not arrived:
         raise InputError("aggregate wants at least one contribution; none came.")
 
@@ -85,10 +89,14 @@ def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Ad
             f"no contribution is left: {len(bad)} came and {len(bad)} were refused, the first because {bad[0].reason}",
             bad[0].client,
         )
-    fitting.sort(key=lambda c: (blake2b(np.ascontiguousarray(c.atoms).data, digest_size=16).digest(), c.client))
+    if spool.used:  # by name; sweeps over blocks then depend on that order to rounding
+        given = spool.joined([c.atoms for c in fitting])
+    else:
+        fitting.sort(key=lambda c: (blake2b(np.ascontiguousarray(c.atoms).data, digest_size=16).digest(), c.client))
+        given = None
     owner = np.repeat(np.arange(len(fitting)), [c.n_atoms for c in fitting])
     return Admitted(
-        atoms=columns_of(np.concatenate([c.atoms for c in fitting], axis=1), owner),
+        atoms=columns_of(np.concatenate([c.atoms for c in fitting], axis=1) if given is None else given, owner),
         client_of_atom=owner,
         clients=tuple(c.client for c in fitting),
         n_samples=np.array([c.n_samples or 0 for c in fitting], dtype=np.int64),
@@ -100,7 +108,35 @@ def admit(contributions: Iterable[Contribution], *, on_bad: str = "raise") -> Ad
             study=_declared(fitting, "study"),
         ),
         rejected=tuple(bad),
+        given=given,
     )
+
+
+def _admit_bulk(bulk: AtomArray) -> Admitted:
+    """Let in the atoms of an array, which stay where they are."""
+    assert bulk.clients is not None
+    assert bulk.n_samples is not None
+    return Admitted(
+        atoms=columns_of_bulk(bulk),
+        client_of_atom=bulk.client_of_atom,
+        clients=tuple(bulk.clients),
+        n_samples=bulk.n_samples,
+        terms=Terms(
+            n_features=int(bulk.atoms.shape[0]),
+            features=None if bulk.features is None else tuple(bulk.features),
+            independence=bulk.independence,
+            mixing=bulk.mixing,
+            study=bulk.study,
+        ),
+        rejected=(),
+        given=bulk.atoms,
+    )
+
+
+def _checked(item: object) -> Contribution:
+    if not isinstance(item, Contribution):
+        raise InputError(f"aggregate wants Contribution records; a {type(item).__name__} came.")
+    return item
 
 
 def _one_per_client(contributions: list[Contribution], bad: list[Rejection]) -> list[Contribution]:

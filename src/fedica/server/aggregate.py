@@ -9,7 +9,7 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray, RandomState, check_choice, check_int, fix_signs, generator, pick, polar, unit
 from fedica.errors import GroupingError
-from fedica.records import Aggregate, Certificate, Contribution
+from fedica.records import Aggregate, AtomArray, Certificate, Contribution
 from fedica.server.admit import Admitted, admit
 from fedica.server.clusters import check_no_empty, kmeans
 from fedica.server.components import choose_components
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def aggregate(
-    contributions: Iterable[Contribution],
+    contributions: Iterable[Contribution] | AtomArray,
     n_components: int | None = None,
     *,
     method: str = "consensus",
@@ -71,8 +71,10 @@ def aggregate(
 
     Parameters
     ----------
-    contributions : iterable of Contribution
-        One per client. Their order does not matter.
+    contributions : iterable of Contribution, or AtomArray
+        One per client. Their order does not matter. Memory is bounded: of an iterable that is no list, such as one that
+        reads files, the atoms go to a temporary file when they are many; an `AtomArray` may be a memory-mapped file, or
+        lie on a cluster, and is read by blocks.
     n_components : int, optional
         r, the number of components. By default what most clients agree on, or else the gap in the spectrum; components
         that fewer than two clients support are then dropped.
@@ -277,7 +279,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: di
         rejected=admitted.rejected,
         method=method,
         options={**taken, "affinity_residual": 0.0 if found.embedding is None else found.embedding.residual},
-        atoms=admitted.all_atoms(atom_order),
+        atoms=admitted.atoms.whole()[:, atom_order] if admitted.given is None else admitted.given,
         terms=admitted.terms,
         certificate=replace(found.certificate, median_gap=found.certificate.median_gap[order]),
     )
@@ -286,9 +288,9 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, taken: di
 def _by_name(admitted: Admitted) -> tuple[IntArray, IntArray, IntArray | slice]:
     """Order of the clients by name; for each atom then, its client's place; and the order of the atoms."""
     names = admitted.clients
+    if admitted.given is not None:  # very many atoms stay in their order
+        return np.arange(len(names)), admitted.client_of_atom, slice(None)
     by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
-    if np.array_equal(by_name, np.arange(by_name.size)):
-        return by_name, admitted.client_of_atom, slice(None)  # very many atoms are not copied
     place = np.argsort(by_name)[admitted.client_of_atom]
     atom_order = np.argsort(place, kind="stable")
     return by_name, place[atom_order], atom_order
