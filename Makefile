@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 SOURCES := $(shell find src -type f -not -name '*.pyc')
 COVERAGE_FLOOR := 90
 
-.PHONY: help demo test lint unit robustness clean
+.PHONY: help demo test lint unit screenshot robustness clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -30,6 +30,9 @@ unit: $(VENV)/.dev
 	$(BIN)/pytest tests --pyargs fedica README.md --doctest-modules --doctest-glob='*.md' \
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
 		--cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
+
+screenshot: $(VENV)/.dev  ## take the README's picture of the report, docs/images/report.png; needs Chromium
+	$(BIN)/python tests/report/screenshot.py docs/images/report.png
 
 robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (a quarter of an hour)
 	$(BIN)/python benchmarks/robustness.py

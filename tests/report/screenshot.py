@@ -14,10 +14,6 @@ from pathlib import Path
 from chromium import browser, missing
 from PIL import Image
 
-HEIGHT = 1430
-"""Down to the spectrum: the headline and the heat map are seen whole."""
-
-
 def main(target):
     """Write the picture."""
     if lacking := missing():
@@ -29,7 +25,8 @@ def main(target):
         with browser() as chrome:
             chrome.open(Path(folder) / "fedica-demo" / "result" / "report.html", width=1240)
             chrome.run("document.querySelector('.lead .pick').click()")
-            chrome.screenshot(shot, height=HEIGHT)
+            end = chrome.run("return document.querySelector('.scale').getBoundingClientRect().bottom + scrollY")
+            chrome.screenshot(shot, height=end + 24)  # the headline and the heat map, whole
         small = io.BytesIO()
         Image.open(shot).convert("RGB").quantize(256).save(small, format="png", optimize=True)
         Path(target).write_bytes(small.getvalue())
