@@ -103,7 +103,11 @@ def verdicts(rows: Sequence[Row]) -> str:
     moved = [row for row in rows if row["attack"] in MOVED and row["method"] == "consensus"]
     attackers = np.array([float(row["recall"]) for row in moved])
     false = np.array([float(row["false_alarms"]) for row in moved])
-    clean = pick(rows, "error", method="consensus", attack="none"), pick(rows, "error", method="sf-ica", attack="none")
+    clean = {
+        c: [pick(rows, "error", method=m, attack="none", condition=c) for m in ("consensus", "sf-ica")]
+        for c in CONDITIONS
+    }
+    cost, where = max((float(np.median(ours) / np.median(sf)), f"condition {c:g}") for c, (ours, sf) in clean.items())
     lines = [
         "## What holds\n",
         "| claim | worst measured | where |",
@@ -113,8 +117,7 @@ def verdicts(rows: Sequence[Row]) -> str:
         ),
         "| the same at 0.45: at most 1.5 x honest | {:.3f} | {} |".format(*worst(MOVED, SHARES[-1:], "honest")),
         "| attacks inside the spread: at most 1.02 x SRF-ICA | {:.3f} | {} |".format(*worst(HIDDEN, SHARES, "srf-ica")),
-        f"| no attack: at most 1.02 x SF-ICA | {np.median(clean[0]) / np.median(clean[1]):.3f} | mean over seeds "
-        f"{np.mean(clean[0] / clean[1]):.3f} |",
+        f"| no attack: at most 1.02 x SF-ICA | {cost:.3f} | {where} |",
         f"| attackers called outlying: at least 95% | {100 * attackers.mean():.1f}% | attacks beyond the spread |",
         f"| honest clients called outlying: at most 2% | {100 * false.mean():.2f}% | the same |",
     ]
