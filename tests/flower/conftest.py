@@ -1,4 +1,4 @@
-"""A federation in one process: real apps, real messages, and a grid that carries them through Flower's own wire format."""
+"""A federation in one process: real apps, real messages, Flower's own wire format."""
 
 from __future__ import annotations
 

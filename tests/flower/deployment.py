@@ -1,4 +1,4 @@
-"""A real deployment on loopback: SuperLink, SuperNodes and nginx as processes, by the commands of ``fedica flower up``."""
+"""A real deployment on loopback: real processes, by the commands of ``fedica flower up``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ def wait_until(true, seconds, what):
 class Deployment:
     """One federation of processes; everything that is started here is stopped here, by its process id."""
 
-    def __init__(self, folder, data, *, shielded=True, node_app=None):
+    def __init__(self, folder, data, *, shielded=True, node_app=None, policy=""):
         self.folder, self.data, self.shielded = Path(folder), data, shielded
         self.processes = {}
         self.port, self.superlink_port = free_port(), free_port()
@@ -60,9 +61,9 @@ class Deployment:
             page.write_text(page.read_text().replace("fedica.flower.client_app:app", node_app))
         for client, values in data.items():
             np.save(self.folder / f"{client}.npy", values)
-            policy = self.root / "clients" / f"{client}.toml"
-            policy.write_text(policy.read_text().replace("min-samples = 1000", "min-samples = 100"))
-        self.lines = {title.split(":")[0].split(",")[0]: lines for title, lines in reversed(commands(self.root))}
+            page = self.root / "clients" / f"{client}.toml"
+            text = page.read_text().replace("min-samples = 1000", "min-samples = 100")
+            page.write_text(text.replace("max-seconds = 3600", policy or "max-seconds = 60"))
         self.plan = commands(self.root)
         self.env = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("FLWR_", "FEDICA_", "COV_"))},
@@ -91,8 +92,7 @@ class Deployment:
 
     def start(self, name, arguments, env):
         """Start a process whose output goes to a file."""
-        log = open(self.folder / f"{name}.log", "ab")
-        with log:
+        with open(self.folder / f"{name}.log", "ab") as log:
             self.processes[name] = subprocess.Popen(
                 arguments, env=env, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
             )
@@ -129,13 +129,14 @@ class Deployment:
 
     def register(self, *clients):
         """Register the keys of clients with the SuperLink."""
-        for client in clients:
-            said = self.flwr("supernode", "register", str(self.certs.nodes / f"{client}.pub"), "study")
-            assert said["success"], said
+        with ThreadPoolExecutor() as pool:  # Flower's command takes seconds to start
+            keys = [str(self.certs.nodes / f"{client}.pub") for client in clients]
+            for said in pool.map(lambda key: self.flwr("supernode", "register", key, "study"), keys):
+                assert said["success"], said
 
-    def start_node(self, client, **changes):
-        """Start a client's SuperNode."""
-        arguments, env = self.command("flower-supernode")
+    def start_node(self, client, name=None, env=None, **changes):
+        """Start a client's SuperNode; ``name`` is that of the process if it is not the client's."""
+        arguments, exported = self.command("flower-supernode")
         output = self.folder / f"{client}-output"
         values = {
             "--superlink": f"127.0.0.1:{self.port if self.shielded else self.superlink_port}",
@@ -143,10 +144,10 @@ class Deployment:
             "--auth-supernode-private-key": str(self.certs.nodes / f"{client}.key"),
             "--node-config": f'client="{client}" data="{self.folder / client}.npy" '
             f'policy="{self.root / "clients" / client}.toml" output="{output}"',
-        } | changes
+        } | {f"--{key.replace('_', '-')}": value for key, value in changes.items()}
         options = [x for name, value in values.items() if value is not None for x in (name, value)]
-        env = {**env, "FLWR_HOME": str(self.folder / f"{client}-home")}
-        return self.start(client, [arguments[0], *options, "--port", str(free_port())], env)
+        own = {"FLWR_HOME": str(self.folder / f"{name or client}-home"), **(env or {})}
+        return self.start(name or client, [arguments[0], *options, "--port", str(free_port())], {**exported, **own})
 
     def start_all(self):
         """Everything, ready for a run."""
@@ -189,6 +190,9 @@ class Deployment:
     def finish(self, run_id, seconds):
         """Wait until a run is over; returns its last state."""
         deadline = time.monotonic() + seconds
+        last = self.results(run_id) / "not-applied.csv"  # cheaper to look at than to ask Flower
+        while not last.exists() and time.monotonic() < deadline - seconds + min(seconds, 15):
+            time.sleep(0.2)
         while not (status := self.status(run_id)).startswith("finished"):
             assert time.monotonic() < deadline, (status, self.log("superlink")[-3000:])
             time.sleep(0.5)
@@ -205,7 +209,7 @@ class Deployment:
             f"https://127.0.0.1:{port}{path}", method=method, headers=headers or {}, data=data
         )
         try:
-            with urllib.request.urlopen(request, context=context, timeout=10) as reply:
+            with urllib.request.urlopen(request, context=context, timeout=10) as reply:  # noqa: S310
                 return reply.status
         except urllib.error.HTTPError as error:
             return error.code

@@ -18,7 +18,7 @@ from fedica.exchange import keygen, read_folder, write_study
 from fedica.flower.messages import REFUSAL, REQUEST, pack_fields, unpack_fields, unpack_file
 from fedica.records import Study
 
-from .conftest import MIXING, LocalGrid, client_data  # noqa: TID252
+from .conftest import MIXING, LocalGrid, client_data
 
 
 def rejected(folder):

@@ -19,9 +19,10 @@ from fedica.flower.certs import make_certificates
 from fedica.flower.coordinator import read_node_keys
 from fedica.flower.messages import pack_file
 
-from .conftest import LocalGrid  # noqa: TID252
+from .conftest import LocalGrid
 
 ATOMS = np.eye(6)[:, :3]
+HEADER = {"format": "fedica.contribution", "version": "1"}
 
 
 def rows_of(path):
@@ -31,8 +32,7 @@ def rows_of(path):
 
 def contribution(atoms=ATOMS, **more):
     """The bytes of a contribution that fedica itself would never write."""
-    fields = {"format": "fedica.contribution", "version": "1", "client": "d"} | more.pop("metadata", {})
-    return save({"atoms": np.ascontiguousarray(atoms)} | more, metadata=fields)
+    return save({"atoms": np.ascontiguousarray(atoms)} | more, metadata=HEADER | {"client": "d"})
 
 
 class Explodes:
@@ -46,6 +46,14 @@ def wrapped(data):
     return pack_file("contribution", data)
 
 
+def arrays(**named):
+    return RecordDict({"contribution": ArrayRecord(named)})
+
+
+def refusal(**fields):
+    return RecordDict({"refusal": ConfigRecord(fields)})
+
+
 CONTENTS = {
     "NaN": (wrapped(contribution(np.where(ATOMS == 1, np.nan, ATOMS))), "NaN"),
     "wrong shape": (wrapped(contribution(np.ones(6) / np.sqrt(6))), "dimension"),
@@ -54,25 +62,25 @@ CONTENTS = {
     "wrong dtype": (wrapped(contribution(ATOMS.astype(np.float32))), "F64"),
     "norm is not one": (wrapped(contribution(2 * ATOMS)), "norm"),
     "an extra tensor": (wrapped(contribution(data=np.ones((3, 6)))), "alone"),
-    "no atoms": (wrapped(save({"others": ATOMS}, metadata={"format": "fedica.contribution", "version": "1", "client": "d"})), "atoms"),
-    "no client": (wrapped(save({"atoms": ATOMS}, metadata={"format": "fedica.contribution", "version": "1"})), "client"),
+    "no atoms": (wrapped(save({"others": ATOMS}, metadata=HEADER | {"client": "d"})), "atoms"),
+    "no client": (wrapped(save({"atoms": ATOMS}, metadata=HEADER)), "client"),
     "garbage": (wrapped(bytes(range(256)) * 9), ""),
     "nothing": (wrapped(b""), ""),
     "a pickle": (wrapped(pickle.dumps(Explodes())), ""),
     "a pickle as Flower's array": (
-        RecordDict({"contribution": ArrayRecord({"file": Array("object", (1,), "numpy.ndarray", pickle.dumps(Explodes()))})}),
+        arrays(file=Array("object", (1,), "numpy.ndarray", pickle.dumps(Explodes()))),
         "of kind 'numpy.ndarray'",
     ),
     "Flower's own arrays": (RecordDict({"contribution": ArrayRecord([ATOMS])}), "alone"),
     "two arrays": (
-        RecordDict({"contribution": ArrayRecord({x: wrapped(contribution())["contribution"]["file"] for x in ("file", "more")})}),
+        arrays(**{x: wrapped(contribution())["contribution"]["file"] for x in ("file", "more")}),
         "'more'",
     ),
     "another record": (RecordDict({**wrapped(contribution()), "data": ConfigRecord({"age": 71})}), "'data'"),
     "an empty message": (RecordDict(), "nothing"),
-    "a refusal with a formula": (RecordDict({"refusal": ConfigRecord({"client": "=1+1", "reason": "x" * 9999})}), "xxx"),
-    "a refusal of the wrong kind": (RecordDict({"refusal": ConfigRecord({"client": 7, "reason": 8.0})}), "does not say why"),
-}  # fmt: skip
+    "a refusal with a formula": (refusal(client="=1+1", reason="x" * 9999), "xxx"),
+    "a refusal of the wrong kind": (refusal(client=7, reason=8.0), "does not say why"),
+}
 
 
 @pytest.mark.parametrize("name", CONTENTS)
@@ -115,7 +123,7 @@ def test_the_deadline_holds_against_many_nodes_that_announce_and_never_send(thre
     def announces(_message):
         never.wait(60)
 
-    nodes = {node: announces for node in range(3 * collecting.SIDE_BY_SIDE)} | three.clients
+    nodes = dict.fromkeys(range(3 * collecting.SIDE_BY_SIDE), announces) | three.clients
     try:
         folder = three.run(LocalGrid(nodes), deadline_seconds=10.0)
     finally:
@@ -140,15 +148,17 @@ def test_an_answer_after_the_deadline_is_not_taken(three):
     assert [row["source"] for row in rows_of(folder / "result" / "rejected.csv")] == [f"node {number}"]
 
 
-def test_an_answer_just_before_the_deadline_is_taken(three):
+def test_an_answer_just_before_the_deadline_is_taken(three, monkeypatch):
     """However long the pause between two pulls has grown, there is a last call."""
+    monkeypatch.setattr(collecting, "LONGEST_PAUSE", 60.0)
+    monkeypatch.setattr(collecting, "FIRST_PAUSE", 60.0)
     started = time.monotonic()
     number = three.add("d")
 
     def slow(message):
-        return three.clients[number](message) if time.monotonic() - started > 6.75 else None
+        return three.clients[number](message) if time.monotonic() - started > 1 else None
 
-    folder = three.run(LocalGrid(three.clients | {number: slow}), deadline_seconds=8.0)
+    folder = three.run(LocalGrid(three.clients | {number: slow}), deadline_seconds=4.0)
     assert sorted(read_folder(folder / "result").aggregate.clients) == ["a", "b", "c", "d"]
 
 

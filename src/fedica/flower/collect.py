@@ -25,7 +25,7 @@ SIDE_BY_SIDE = 8
 """Pulls at a time, those that take long not counted."""
 LONG = 2.0
 """Seconds after which a pull gives its place to another one."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 2.0
 """Seconds between two pulls of one reply: the pause grows by half each time."""
 _MAX_REASON = 300
 
