@@ -14,6 +14,7 @@ from pathlib import Path
 from chromium import browser, missing
 from PIL import Image
 
+
 def main(target):
     """Write the picture."""
     if lacking := missing():

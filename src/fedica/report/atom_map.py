@@ -28,7 +28,7 @@ class AtomMap:
     ----------
     shown : ndarray of shape (n,)
         Which atoms are shown, as indices into the aggregate's: all, or those of as many clients as fit, those to worry
-        about first.
+        about first and others at regular steps.
     places : ndarray of shape (n, 2)
         Their places.
     angles : ndarray of shape (n,)
@@ -79,10 +79,16 @@ def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MOST_AT
 
 
 def _whole_clients(aggregate: Aggregate, agreement: Agreement, most: int) -> IntArray:
-    """Return the indices of the atoms of as many clients as fit, those to worry about first; at least one client."""
+    """Return the indices of the atoms of as many clients as fit; at least one client.
+
+    In turns the next one to worry about and one at regular steps: of a large federation neither is left out.
+    """
     if aggregate.labels.size <= most:
         return np.arange(aggregate.labels.size)
-    order = agreement.worst_first()
+    n_clients = len(aggregate.clients)
+    regular = np.argsort(np.arange(n_clients) * 0.6180339887498949 % 1.0)  # its first few are spread over all
+    turns = np.stack([agreement.worst_first(), regular], axis=1).ravel()
+    order = turns[np.sort(np.unique(turns, return_index=True)[1])]
     fits = max(int(np.searchsorted(np.cumsum(agreement.n_atoms[order]), most, side="right")), 1)
     return np.flatnonzero(np.isin(aggregate.client_of_atom, order[:fits]))
 
