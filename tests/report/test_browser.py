@@ -26,7 +26,7 @@ def opened(request, make_case, chrome):
 def min_ready(chrome, path):
     """Milliseconds until the page is ready; of a few tries the best, since other processes share the machine."""
     best = np.inf
-    for _ in range(4):
+    for _ in range(8):
         best = min(best, chrome.open(path))
         if best < 1500:
             break
