@@ -55,7 +55,8 @@ def commands(folder: PathLike) -> list[tuple[str, list[str]]]:
                 settings,
                 "export RAY_USAGE_STATS_ENABLED=0 FEDICA_SIMULATION=/path/of/the/folder",
                 f"{superlink} --insecure --simulation",
-                f"flwr run {app} simulation --federation-config 'num-supernodes={len(clients)}' --stream",
+                f"flwr run {app} simulation --federation-config "
+                f"'num-supernodes={len(clients)} client-resources-num-cpus=1' --stream",
             ],
         ),
     ]

@@ -1,0 +1,64 @@
+"""Many clients in Flower's simulation, from ``flwr run`` to the result: ``python tests/flower/simulation.py``.
+
+Needs ``pip install 'fedica[simulation]'``. Prints how long it took, and fails if a client is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from deployment import BIN, Deployment, wait_until
+
+from fedica.exchange import read_folder
+
+POLICY = "max-components = 3\nmin-samples = 100\n"
+
+
+def simulate(folder, n_clients, n_samples):
+    """Run one simulation in a folder; returns seconds from ``flwr run`` to the result, and to the end of the run."""
+    rng = np.random.default_rng(0)
+    mixing = rng.standard_normal((6, 3))
+    (folder / "data").mkdir()
+    for k in range(n_clients):
+        np.save(folder / "data" / f"client-{k:04}.npy", rng.laplace(size=(n_samples, 3)) @ mixing.T)
+    (folder / "data" / "policy.toml").write_text(POLICY)
+    with Deployment(folder, {"any": np.zeros((1, 1))}) as deployment:
+        *_, lines = (lines for _, lines in deployment.plan)
+        exported = dict(x.split("=", 1) for line in lines if line.startswith("export ") for x in shlex.split(line)[1:])
+        env = {**deployment.env, **exported, "FEDICA_SIMULATION": str(folder / "data")}
+        deployment.start("superlink", shlex.split(lines[-2]), env)
+        wait_until(lambda: "startup complete" in deployment.log("superlink"), 60, "SuperLink")
+        command = shlex.split(lines[-1].replace("num-supernodes=1 ", f"num-supernodes={n_clients} "))
+        started = time.monotonic()
+        settings = "components=3 expect-clients=0 deadline-seconds=300.0 return-seconds=300.0"
+        run = deployment.start("run", [BIN / command[0], *command[1:], "--run-config", settings], env)
+        results = deployment.root / "coordinator" / "results"
+        wait_until(lambda: list(results.glob("run-*/result/summary.json")), 400, "a result")
+        to_result = time.monotonic() - started
+        wait_until(lambda: list(results.glob("run-*/not-applied.csv")), 400, "all clients applied it")
+        to_end = time.monotonic() - started
+        run.wait(60)
+        (result,) = results.glob("run-*/result")
+        aggregate = read_folder(result).aggregate
+        assert len(aggregate.clients) == n_clients, aggregate.rejected[:3]
+        assert len((result.parent / "not-applied.csv").read_text().splitlines()) == 1
+    return to_result, to_end
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=1000)
+    parser.add_argument("--samples", type=int, default=300)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        result, end = simulate(Path(temporary), chosen.clients, chosen.samples)
+    print(f"{chosen.clients} clients: {result:.0f} s to the result, {end:.0f} s until all had applied it")
