@@ -68,6 +68,7 @@ def test_one_client_has_nobody_to_be_compared_with():
     said = headline(aggregate(federation(1), 4))
     assert str(said) == "One client alone sent 4 components; there is nobody to compare it with."
     assert len(said.details) == 1
+    assert said.tone == "mixed"
 
 
 def test_half_of_the_clients_or_more_is_a_warning():

@@ -174,6 +174,13 @@ def test_the_command_can_be_parsed_by_the_program(result, tmp_path):
     assert parser.make_context("aggregate", words[2:]).params["components"] == 3
 
 
+def test_one_client_alone_is_repeated_too(tmp_path):
+    """By default the program refuses to publish one client's atoms."""
+    alone = aggregate(atoms_federation(1, 3).contributions, 3)
+    assert shlex.split(command(alone, origins(alone, tmp_path), "out"))[-4:-2] == ["--affinity", "squared"]
+    assert "--min-clients 1" in command(alone, origins(alone, tmp_path), "out")
+
+
 def test_without_files_the_command_is_python(result):
     """As a call that can be pasted."""
     assert command(result, [], None) == (

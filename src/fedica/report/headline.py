@@ -66,7 +66,7 @@ class Headline:
     doubts : tuple of Doubts
         Who does not: the outlying, then the weak.
     tone : {"good", "mixed", "bad"}
-        Nobody is in doubt; somebody is; half of the clients or more are, or there is nothing to compare.
+        Nobody is in doubt; somebody is, or nothing can be compared; half of the clients or more are.
     warning : str
         What must not be overlooked; may be empty.
     details : tuple of str
@@ -108,7 +108,8 @@ def headline(aggregate: Aggregate) -> Headline:
     else:
         agrees = f"{n_trusted} of {n_clients} clients {'agrees' if n_trusted == 1 else 'agree'} on {components}"
     warning = _warning(aggregate, n_trusted)
-    tone = "bad" if warning else "mixed" if doubts or aggregate.rejected else "good"
+    doubtful = doubts or aggregate.rejected or n_clients == 1
+    tone = "bad" if warning else "mixed" if doubtful else "good"
     return Headline(agrees, doubts, tone, warning, _details(aggregate, agreement))
 
 

@@ -92,6 +92,8 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
     if given is not None:
         words += ["--components", str(given)]
     words += ["--method", aggregate.method]
+    if len(aggregate.clients) < 2:
+        words += ["--min-clients", "1"]  # by default a single client's atoms are not published
     for name, flag in (("affinity", "--affinity"), ("weights", "--weights"), ("random_state", "--random-state")):
         if options.get(name) is not None:
             words += [flag, str(options[name])]
