@@ -230,7 +230,7 @@ def _consensus(admitted: Admitted, r: int, options: Options) -> Outcome:
     standing = standing_of(admitted.atoms, admitted.client_of_atom, unit(centres))
     labels = np.where(matches(standing, found.weights, r), standing.labels, -1)
     check_no_empty(labels, r)
-    certificate = Certificate(found.clusters.objective, found.clusters.lower_bound, np.zeros(r))
+    certificate = Certificate(found.kmeans_objective, found.kmeans_lower_bound, np.zeros(r))
     return Outcome(centres, labels, standing.signs, found.weights, found.embedding, certificate, standing)
 
 

@@ -95,7 +95,10 @@ class ArraySource:
 
     def take(self, columns: IntArray) -> NDArray[Any]:
         """Return these columns."""
-        return np.asarray(self.array[:, columns])
+        taken = np.array(self.array[:, columns])
+        if (mapped := mapping_of(self.array)) is not None:
+            mapped.madvise(mmap.MADV_DONTNEED)
+        return taken
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
 from fedica.server.admit import Admitted
-from fedica.server.clusters import Clusters, kmeans
+from fedica.server.clusters import kmeans
 from fedica.server.columns import Columns, columns_of
 from fedica.server.directions import leading_directions
 from fedica.server.embedding import EMBEDDINGS, Embedding
@@ -45,14 +45,13 @@ MOST_STEPS = 30
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """Centres (d, r), each atom's label, sign and weight, and the grouping that Algorithm 1 started from."""
+    """Centres (d, r), the weight of every atom, the embedding of Algorithm 1, and how good its grouping was."""
 
     centres: Array
-    labels: IntArray
-    signs: Array
     weights: Array
     embedding: Embedding
-    clusters: Clusters
+    kmeans_objective: float
+    kmeans_lower_bound: float
 
 
 def find_consensus(
@@ -77,6 +76,8 @@ def find_consensus(
     clusters = kmeans(points, r, n_init=n_init, rng=rng, sample=drawn.sample(SAMPLE))
     signs = align_signs(grouping_atoms, clusters.labels, r)
     starts = [unit(group_means(atoms, signs, clusters.labels, np.ones(owner.size), r))]
+    proof = clusters.objective, clusters.lower_bound
+    del clusters, signs, points  # one number for each of very many atoms is not little
     asked, asked_owner = _panel(atoms, owner, drawn)
     starts += _closest_client(asked, asked_owner, r, rng)
     ends = [_concentrate(asked, asked_owner, start) for start in starts]
@@ -91,7 +92,7 @@ def find_consensus(
         if moved <= 1e-9 or step == MOST_STEPS - 1:
             break
         standing = standing_of(atoms, owner, reference)
-    return Consensus(centres, standing.labels, standing.signs, weights, embedding, clusters)
+    return Consensus(centres, weights, embedding, *proof)
 
 
 def client_scores(standing: Relative, owner: IntArray, n_clients: int) -> Array:

@@ -24,6 +24,8 @@ SAMPLES_SLACK = 3.0
 """How many times the error that falls as 1/sqrt(n_samples) is still explained by few samples."""
 SAMPLES_NEEDED = 40.0
 """With fewer than so many times r^2 samples any local ICA may find anything: r^2 is what theory asks for at least."""
+AT_ONCE = 50_000
+"""Clients whose influence is worked out at a time."""
 COMPARED = 60
 """Outlying clients looked at for agreement among themselves."""
 
@@ -154,14 +156,16 @@ def _influence(
     The centre c of total weight W without the atom x of weight w is W c - w x, up to scale.
     """
     labels = standing.labels
-    counting = np.flatnonzero((labels >= 0) & (weights > 0))
-    label, w = labels[counting], weights[counting]
-    total = np.bincount(label, weights=w, minlength=norms.size)[label]
-    theta = np.radians(angle[counting])
-    turned = np.degrees(np.arctan2(w * np.sin(theta), total * norms[label] - w * np.cos(theta)))
-    turned[total - w <= 1e-12 * total] = 90.0  # nobody else supports it
+    weighed = np.where(labels >= 0, weights, 0.0)
+    totals = np.bincount(np.maximum(labels, 0), weights=weighed, minlength=norms.size)
     influence = np.zeros(n_clients)
-    np.maximum.at(influence, owner[counting], np.minimum(turned, 90.0))
+    for first in range(0, n_clients, AT_ONCE):
+        own = slice(*np.searchsorted(owner, [first, first + AT_ONCE]))
+        label, w, theta = labels[own], weighed[own], np.radians(angle[own])
+        left = totals[label] - w
+        turned = np.degrees(np.arctan2(w * np.sin(theta), totals[label] * norms[label] - w * np.cos(theta)))
+        turned[left <= 1e-12 * totals[label]] = 90.0  # nobody else supports it
+        np.maximum.at(influence, owner[own], np.where(w > 0, np.minimum(turned, 90.0), 0.0))
     return influence
 
 
