@@ -104,6 +104,15 @@ def test_aggregate_ends_with_whom_not_to_trust(place):
     assert not Path("closed").exists()
 
 
+def test_aggregate_writes_the_page_for_people_when_asked(place):
+    """--report puts report.html beside the result, and it names the outlying client."""
+    contribute_all()
+    run("aggregate inbox -o result --components 3 --report --quiet")
+    page = Path("result/report.html").read_text(encoding="utf-8")
+    assert "client-5" in page
+    assert "5 of 6 clients agree on 3 components" in page
+
+
 def test_a_late_client_keeps_the_order(place):
     """The summary for programs says which component is which."""
     contribute_all()

@@ -93,7 +93,7 @@ app.command(
 app.command(epilog=examples("fedica inspect client-07.safetensors", "fedica inspect --json study.json"))(inspect)
 app.command(
     epilog=examples(
-        "fedica aggregate inbox -o result",
+        "fedica aggregate inbox -o result --report",
         "fedica aggregate inbox --study study.json --trust-keys keys --require-all -o result",
         "fedica aggregate inbox --exclude client-07 --fail-on outlying -o without-07",
         "fedica aggregate inbox late/client-31.safetensors --like result -o result-2",

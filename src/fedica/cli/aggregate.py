@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,6 +59,9 @@ def aggregate(
     like: Annotated[
         Path | None, typer.Option(metavar="OLD", help="Keep the order and signs of an earlier result.")
     ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Write report.html into the result folder: one page for people.")
+    ] = False,
     as_json: Json = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -86,6 +91,10 @@ def aggregate(
             like=like,
             progress=voice.progress,
         )
+        if report:
+            from fedica.report import write_report
+
+            write_report(output, command=shlex.join(["fedica", *sys.argv[1:]]))
     voice.notes(combined.notes)
     if voice.result(_fields(combined)):
         _print(voice, combined)
