@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fedica.arrays import Array, IntArray
 from fedica.threads import in_order
 
-BLOCK_BYTES = 2**20
+BLOCK_BYTES = 2**21
 """Bytes of the columns of one block, unless they are few and long."""
 MOST_COLUMNS, FEWEST_COLUMNS = 2048, 32
 """Columns of one block, at most and at least."""
@@ -176,10 +176,13 @@ class Columns:
     def take(self, columns: IntArray) -> Array:
         """Return these columns, in this order, as an array."""
         ordered, back = np.unique(columns, return_inverse=True)
-        taken = np.asarray(self.source.take(ordered), dtype=np.float64)
-        if self.view is not None:
-            taken = self.view(taken)
-        return np.asarray(taken[:, back])
+        size = max(FEWEST_COLUMNS, CHUNK_BYTES // (8 * self.source.shape[0]))
+        pieces = []
+        for start in range(0, max(ordered.size, 1), size):
+            piece = np.asarray(self.source.take(ordered[start : start + size]), dtype=np.float64)
+            pieces.append(piece if self.view is None else self.view(piece))
+        taken = pieces[0] if len(pieces) == 1 else np.hstack(pieces)
+        return taken if np.array_equal(ordered, columns) else np.asarray(taken[:, back])
 
     def whole(self) -> Array:
         """Return all columns as one array."""

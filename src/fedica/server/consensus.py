@@ -22,7 +22,7 @@ from fedica.server.admit import Admitted
 from fedica.server.clusters import kmeans
 from fedica.server.columns import Columns, columns_of
 from fedica.server.directions import leading_directions
-from fedica.server.embedding import EMBEDDINGS, Embedding
+from fedica.server.embedding import EMBEDDINGS, MARGIN, Embedding
 from fedica.server.order import group_medians, nearest_halves, split_by_group, weighted_median
 from fedica.server.relative import Relative, relative_to, standing_of
 from fedica.server.sampling import Drawn, draw_clients
@@ -36,6 +36,8 @@ CANDIDATES = 20
 """Clients tried as a start: with 45% of them bad, one try in nine million draws only bad ones."""
 PANEL = 2000
 """Clients among whom the start is found; with more than these, a random panel."""
+PANEL_BYTES = 2**26
+"""Bytes of atoms that the panel keeps in full length."""
 SAMPLE = 30_000
 """Atoms among which the starts of k-means compete; with more than these, those of random clients."""
 SMALLEST_RADIUS = 1e-7
@@ -78,10 +80,10 @@ def find_consensus(
     starts = [unit(group_means(atoms, signs, clusters.labels, np.ones(owner.size), r))]
     proof = clusters.objective, clusters.lower_bound
     del clusters, signs, points  # one number for each of very many atoms is not little
-    asked, asked_owner = _panel(atoms, owner, drawn)
-    starts += _closest_client(asked, asked_owner, r, rng)
+    asked, asked_owner, axes = _panel(atoms, owner, drawn, r)
+    starts = [unit(axes @ start) for start in starts] + _closest_client(asked, asked_owner, r, rng)
     ends = [_concentrate(asked, asked_owner, start) for start in starts]
-    reference = min(ends, key=lambda end: _tightness(asked, asked_owner, end))  # the first on a tie
+    reference = unit(axes.T @ min(ends, key=lambda end: _tightness(asked, asked_owner, end)))  # the first on a tie
 
     standing = standing_of(atoms, owner, reference)
     voices = share_of_voice(atoms, owner, standing, r)
@@ -131,15 +133,19 @@ def share_of_voice(atoms: Columns, owner: IntArray, standing: Relative, n_compon
     return np.asarray(1 / counts[inverse.ravel()])
 
 
-def _panel(atoms: Columns, owner: IntArray, drawn: Drawn) -> tuple[Array, IntArray]:
-    """Return the atoms of all clients, or of the clients drawn first where there are very many.
+def _panel(atoms: Columns, owner: IntArray, drawn: Drawn, r: int) -> tuple[Array, IntArray, Array]:
+    """Return the atoms of all clients, or of the clients drawn first where there are very many; and the axes, (p, d).
 
-    Which half agrees best is settled among the panel; everybody is heard in the last step.
+    Which half agrees best is settled among the panel; everybody is heard in the last step. Long atoms that are too many
+    to be kept are seen along their leading directions: that is enough for a start.
     """
-    if int(owner[-1]) < PANEL:
-        return atoms.whole(), owner
-    inside = drawn.atoms_of_first(PANEL)
-    return atoms.take(inside), np.cumsum(np.diff(owner[inside], prepend=owner[inside[0]]) != 0)
+    d, _ = atoms.shape
+    inside = drawn.atoms_of_first(PANEL) if int(owner[-1]) >= PANEL else np.arange(owner.size)
+    numbered = np.cumsum(np.diff(owner[inside], prepend=owner[inside[0]]) != 0)
+    if d <= r + MARGIN or 8 * d * inside.size <= PANEL_BYTES:
+        return atoms.take(inside), numbered, np.eye(d)
+    directions = leading_directions(atoms, r, margin=MARGIN)
+    return unit(directions.coordinates(atoms).take(inside)), numbered, directions.axes
 
 
 def _closest_client(atoms: Array, owner: IntArray, r: int, rng: np.random.Generator) -> list[Array]:

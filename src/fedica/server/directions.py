@@ -10,8 +10,11 @@ from fedica.arrays import Array, unit
 from fedica.server.columns import Columns
 from fedica.server.eigen import leading_eigenpairs
 
-DENSE_SCATTER = 2_000
+DENSE_SCATTER = 1_500
 """Up to so many features, or atoms, their square matrix of products is reduced; above, a Krylov method is used."""
+
+SPARE = 10
+"""Directions beyond those that are wanted that the Krylov method works with: they make it converge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +48,14 @@ class Directions:
         return atoms.seen(lambda block: unit(stretch @ block), stretch.shape[0])
 
 
-def leading_directions(atoms: Columns, n_directions: int) -> Directions:
-    """Find the leading directions of the scatter; all of them when n_directions >= d. atoms : (d, R)."""
+def leading_directions(atoms: Columns, n_directions: int, *, margin: int = 0) -> Directions:
+    """Find the leading directions of the scatter, and ``margin`` more; all of them if that is d. atoms : (d, R).
+
+    Where there are too many features and atoms to reduce a matrix of that size, the first n_directions are found to
+    1e-6, and the others as far as that takes them.
+    """
     d, n_atoms = atoms.shape
-    keep = min(n_directions, d)
+    keep = min(n_directions + margin, d)
     if d <= DENSE_SCATTER:
         (scatter,) = atoms.total(lambda block: (block @ block.T,))
         values, vectors = np.linalg.eigh(scatter)
@@ -61,8 +68,8 @@ def leading_directions(atoms: Columns, n_directions: int) -> Directions:
         return Directions((whole @ (vectors[:, : -keep - 1 : -1] / np.sqrt(leading))).T, leading)
     found = leading_eigenpairs(
         lambda basis: atoms.total(lambda block: (block @ (block.T @ basis),))[0],
-        np.random.default_rng(0).standard_normal((d, keep)),
-        keep,
+        np.random.default_rng(0).standard_normal((d, min(keep + SPARE, d))),
+        min(n_directions, d),
         tol=1e-6,
     )
-    return Directions(found.vectors.T.copy(), np.maximum(found.values, 0))
+    return Directions(found.vectors[:, :keep].T.copy(), np.maximum(found.values[:keep], 0))

@@ -91,7 +91,7 @@ def embed_squared(atoms: Columns, n_components: int) -> Embedding:
     """
     points = atoms
     if atoms.shape[0] > n_components + MARGIN:
-        points = leading_directions(atoms, n_components + MARGIN).coordinates(atoms)
+        points = leading_directions(atoms, n_components, margin=MARGIN).coordinates(atoms)
     n_atoms = points.shape[1]
     scale = np.sqrt(n_components / n_atoms)
     values, vectors, residual = _leading_of_features(points, n_components)

@@ -11,6 +11,8 @@ from fedica.server.eigen import leading_eigenpairs
 
 FEW_FEATURES = 128
 """Up to so many features the scatter matrices of all groups are summed at once; more, and groups are taken in turn."""
+GROUP_BYTES = 2**27
+"""Bytes of a group that are taken into memory."""
 
 
 def align_signs(atoms: Columns, labels: IntArray, n_components: int) -> Array:
@@ -33,8 +35,7 @@ def leading_axes(atoms: Columns, labels: IntArray, n_components: int) -> Array:
         (scatters,) = atoms.total(lambda block, label: (_group_scatters(block, label, n_components),), labels)
         axes = np.linalg.eigh(scatters)[1][:, :, -1].T
     else:
-        groups = (atoms.take(np.flatnonzero(labels == a)) for a in range(n_components))
-        axes = np.stack([_leading_axis(group) for group in groups], axis=1)
+        axes = np.stack([_leading_axis(atoms, labels, a) for a in range(n_components)], axis=1)
     return fix_signs(axes)[0]
 
 
@@ -50,13 +51,23 @@ def _group_scatters(block: Array, label: IntArray, n_components: int) -> Array:
     return scatters
 
 
-def _leading_axis(group: Array) -> Array:
-    """Leading left singular vector of one group. group : (d, n), n >= 1."""
-    d, n = group.shape
-    if d <= min(n, DENSE_SCATTER):
-        return np.asarray(np.linalg.eigh(group @ group.T)[1][:, -1])
-    if n <= DENSE_SCATTER:  # fewer atoms than features: through the smaller Gram matrix
-        axis = group @ np.linalg.eigh(group.T @ group)[1][:, -1]
+def _leading_axis(atoms: Columns, labels: IntArray, a: int) -> Array:
+    """Leading left singular vector of one group of long atoms."""
+    own = np.flatnonzero(labels == a)
+    d, n = atoms.shape[0], own.size
+    if 8 * d * n <= GROUP_BYTES and min(d, n) <= DENSE_SCATTER:
+        group = atoms.take(own)
+        if d <= n:
+            return np.asarray(np.linalg.eigh(group @ group.T)[1][:, -1])
+        axis = group @ np.linalg.eigh(group.T @ group)[1][:, -1]  # fewer atoms than features: the smaller Gram matrix
         return np.asarray(axis / np.linalg.norm(axis))
-    start = np.random.default_rng(0).standard_normal((d, 8))
-    return leading_eigenpairs(lambda basis: group @ (group.T @ basis), start, 1).vectors[:, 0]
+
+    def product(basis: Array) -> Array:
+        def of_block(block: Array, label: IntArray) -> tuple[Array]:
+            group = block[:, label == a]
+            return (group @ (group.T @ basis),)
+
+        return np.asarray(atoms.total(of_block, labels)[0])
+
+    start = np.random.default_rng(0).standard_normal((d, min(d, 8)))
+    return leading_eigenpairs(product, start, 1, tol=1e-8).vectors[:, 0]
