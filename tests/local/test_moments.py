@@ -9,9 +9,9 @@ from threadpoolctl import threadpool_limits
 from fedica.local.blocks import ArrayBlocks
 from fedica.local.moments import gather
 from fedica.local.one_unit import excess_kurtosis, follow, over
-from fedica.threads import threads_for_blocks
 from fedica.local.whitened import Whitened, cube, logcosh
 from fedica.local.whitening import whiten
+from fedica.threads import threads_for_blocks
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ Sums = tuple[Array, ...]
 def add(total: Sums, part: Sums) -> Sums:
     """Add the sums of one part to the total, in place."""
     for own, other in zip(total, part, strict=True):
-        own += other
+        np.add(own, other, out=own)
     return total
 
 
@@ -48,12 +48,15 @@ class Blocks(ABC):
         What the rows are stored as.
     n_passes : int
         How often the rows have been read so far.
+    in_memory : bool
+        Whether the rows are in memory anyway.
     """
 
     n_samples: int
     n_features: int
     dtype: np.dtype[Any]
     n_passes: int = 0
+    in_memory: bool = False
 
     @abstractmethod
     def _read(self) -> Iterator[NDArray[Any]]:
@@ -106,6 +109,7 @@ class ArrayBlocks(Blocks):
         self.array = array
         self.n_samples, self.n_features = array.shape
         self.dtype = array.dtype
+        self.in_memory = mapped_file(array) is None
         self._block_rows = block_rows or max(64, BLOCK_BYTES // (8 * self.n_features))
 
     def _read(self) -> Iterator[NDArray[Any]]:

@@ -20,8 +20,7 @@ from scipy.linalg import null_space
 
 from fedica.arrays import Array, polar, unit
 from fedica.errors import OptionError
-from fedica.local.l4 import MOMENTS_MAX
-from fedica.local.moments import FourthMoments, gather
+from fedica.local.moments import FourthMoments, at_hand, gather
 from fedica.local.one_unit import Gradient, follow, over
 from fedica.local.rotation import Rotation, not_settled
 from fedica.local.whitened import Whitened
@@ -39,14 +38,20 @@ Starts = Callable[[Array, int], Array]
 
 
 def deflation(
-    data: Whitened, *, n_init: int, tol: float, max_iter: int, rng: np.random.Generator, init: str = "moments"
+    data: Whitened | FourthMoments,
+    *,
+    n_init: int,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
+    init: str = "moments",
 ) -> Rotation:
     """Find the stationary directions of the excess kurtosis one at a time. data : (n, r), white.
 
     Parameters
     ----------
-    data : Whitened
-        The samples. Read once where r <= `MOMENTS_MAX`.
+    data : Whitened or FourthMoments
+        The samples, read once where r <= `MOMENTS_MAX`; or all their fourth moments, for any r.
     n_init : int
         Starts for each column, run side by side; the largest absolute excess kurtosis is kept.
     tol : float
@@ -59,8 +64,13 @@ def deflation(
         How to start.
     """
     r = data.n_components
-    moments = gather(data) if r <= MOMENTS_MAX or (init == "moments" and _moments_fit(r)) else None
-    gradient = moments.gradient if moments is not None and r <= MOMENTS_MAX else over(data.hold())
+    moments = at_hand(data)
+    if moments is not None:
+        gradient: Gradient = moments.gradient
+    else:
+        assert isinstance(data, Whitened)
+        gradient = over(data.hold())
+        moments = gather(data) if init == "moments" and _moments_fit(r) else None
     starts = INITS[init](moments, rng)
     found = np.empty((r, 0))
     n_iter, worst = 0, 0.0

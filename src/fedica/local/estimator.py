@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import ArrayLike
 
-from fedica.arrays import Array, RandomState, check_choice, check_int, check_number, fix_signs, generator, pick, unit
+from fedica.arrays import RandomState, check_choice, check_int, check_number, generator, pick
 from fedica.errors import DataError, OptionError
 from fedica.local.blocks import ArrayBlocks, Blocks
-from fedica.local.rotation import Rotation
-from fedica.local.solvers import SOLVERS, Solve, Solver
-from fedica.threads import threads_for_blocks
+from fedica.local.fitted import FITTED, FittedICA
+from fedica.local.intake import beyond_arrays
+from fedica.local.moments import FourthMoments
+from fedica.local.solvers import SOLVERS, Solver, check_fits
+from fedica.local.stream import MomentStream
 from fedica.local.whitened import Whitened
-from fedica.local.whitening import RANK_TOL, RANK_TOL_SINGLE, Whitening, whiten
-from fedica.records import INDEPENDENCE, MIXING, Contribution
+from fedica.local.whitening import RANK_TOL, RANK_TOL_SINGLE, Whitening, whiten, whiten_sums
+from fedica.records import INDEPENDENCE, MIXING
+from fedica.threads import threads_for_blocks
 
 
-class LocalICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class LocalICA(FittedICA):
     """Find the atoms of one client's data: ``X ~ S @ mixing_.T + mean_`` with independent sources S.
 
     Parameters
     ----------
     n_components : int, optional
         How many components; ``None``: the numerical rank of the data.
-    solver : {"auto", "l4", "deflation", "fastica", "picard"}
+    solver : {"auto", "l4", "kurtosis", "deflation", "fastica", "picard"}
         How the rotation is found. "auto": the fast and accurate default, FastICA (logcosh) brought near on subsamples
         and finished on all data. "l4": Eq. (2) of the paper, super-Gaussian sources only; it warns when it meets
-        others. "deflation": one column at a time. "fastica": scikit-learn's. "picard": needs ``fedica[picard]``.
+        others. "kurtosis": its Newton form, for sources of either kind. "deflation": one column at a time. "fastica":
+        scikit-learn's. "picard": needs ``fedica[picard]``. The last two hold all whitened data in memory.
     independence : {"samples", "features"}
         Over what the sources are independent. "samples": atoms are columns of the mixing matrix (EEG scalp maps).
         "features", spatial ICA: atoms are independent maps over features (fMRI networks, image parts); ``mixing`` is
@@ -70,6 +71,10 @@ class LocalICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Iterations that the solver took.
     n_samples_ : int
         How many samples were seen.
+    n_passes_ : int
+        How often the data was read.
+    solver_ : str
+        The solver that found the atoms: ``solver``, but for what stands in for it in `partial_fit`.
     n_features_in_ : int
         d.
     feature_names_in_ : ndarray of str
@@ -112,14 +117,15 @@ class LocalICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.init = init
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Find the atoms of X.
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Find the atoms of X, reading it a few times over in bounded memory.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The data: an array, a memory-mapped array (never loaded whole when it has more samples than features), a
-            DataFrame. Solved in float64 whatever its dtype.
+        X : array-like of shape (n_samples, n_features), source of blocks, or Dask array
+            An array, a memory-mapped array, a DataFrame; a list of blocks of rows, or any object whose ``iter()``
+            yields them anew every time; a Dask array (``fedica[dask]``), whose sums are then taken where its chunks
+            lie. Solved in float64 whatever its dtype. With fewer samples than features it is loaded whole.
         y : ignored
             There for scikit-learn.
 
@@ -131,126 +137,115 @@ class LocalICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Raises
         ------
         DataError
-            If X is not finite, does not vary, or has a rank below ``n_components``.
+            If X is not finite, does not vary, has a rank below ``n_components``, or can be read only once.
         OptionError
             If an argument has an unknown name or a value out of range.
+
+        Notes
+        -----
+        ``n_passes_`` says how often X was read: once for the scatter; then, with "auto", once for the subsamples (of
+        more than a few thousand samples) and as a rule once or twice for Newton steps; with the solvers of fourth
+        moments once up to 20 components, and above that once for every iteration, unless the whitened data fits 512 MB
+        and is held. Rows of a source without ``shape`` and chunks of unknown length are counted by one pass more.
         """
-        solve, options = self._check_options()
-        data = self._check_data(X, reset=True)
-        names = tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
-        single = data.dtype.kind == "f" and data.dtype.itemsize < 8
-        blocks = ArrayBlocks(data)
+        solver = self._solver()
+        options = self._options(solver)
+        blocks = self._read(X)
+        if solver.holds_all and not blocks.in_memory:
+            check_fits(self.solver, blocks.n_samples, self.n_components or blocks.n_features)
+        self.__dict__.pop("_stream", None)
         with threads_for_blocks():
             whitening, warning = whiten(
-                blocks, self.n_components, names=names, rank_tol=RANK_TOL_SINGLE if single else RANK_TOL
+                blocks, self.n_components, names=self._names(), rank_tol=_rank_tol(blocks.dtype)
             )
             if warning is not None:
                 warnings.warn(warning, UserWarning, stacklevel=2)
-            rotation = solve(self._white(blocks, whitening), **options)
+            white = Whitened(blocks, whitening) if self.independence == "samples" else _maps(whitening)
+            rotation = solver.solve(white, **options)
         for issue in rotation.warnings:
             warnings.warn(issue, stacklevel=2)
-        return self._set_result(whitening, rotation)
+        return self._set_result(whitening, rotation, solver=self.solver, n_passes=blocks.n_passes)
 
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """Recover the sources, ``(X - mean_) @ components_.T``.
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Take in a block of a stream that is seen once; the atoms are those of all blocks so far.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data with the features that were fitted.
-
-        Returns
-        -------
-        S : ndarray of shape (n_samples, n_components)
-            The sources; float32 for float32 data.
-        """
-        check_is_fitted(self)
-        data = self._check_data(X, reset=False)
-        dtype = np.float32 if data.dtype == np.float32 else np.float64
-        sources = np.empty((data.shape[0], self.components_.shape[0]), dtype=dtype)
-        start = 0
-        for block in ArrayBlocks(data):
-            centred = np.subtract(block, self.mean_, dtype=np.float64)
-            sources[start : start + block.shape[0]] = centred @ self.components_.T
-            start += block.shape[0]
-        return sources
-
-    def inverse_transform(self, S: ArrayLike) -> NDArray[Any]:
-        """Mix sources back, ``S @ mixing_.T + mean_``.
+        One pass gathers the second and fourth moments of the features as they are; the blocks are not kept. The atoms
+        are found when they are next asked for. They equal those of `fit` on all rows with ``solver="kurtosis"``, which
+        stands in for "auto" here, or with "l4" or "deflation" where that is asked for. With independence over features
+        the second moments suffice, for any solver and any number of features.
 
         Parameters
         ----------
-        S : array-like of shape (n_samples, n_components)
-            Sources.
+        X : array-like of shape (n_rows, n_features)
+            The next rows, one or more; at most 100 features (212 MB of moments).
+        y : ignored
+            There for scikit-learn.
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features)
-            The data that they mix to.
+        self : LocalICA
+            Fitted to all blocks since the first one. `fit` ends a stream, and the next block begins a new one.
+
+        Raises
+        ------
+        DataError
+            If X is not finite, has other features than the blocks before, or more than 100.
+        OptionError
+            If the solver needs more than moments.
         """
-        check_is_fitted(self)
-        sources = np.asarray(S)
-        if sources.ndim != 2 or sources.shape[1] != self.mixing_.shape[1]:
-            raise DataError(
-                f"sources must have shape (n_samples, {self.mixing_.shape[1]}), one column a component; "
-                f"{sources.shape} came."
+        solver, fourth = self._solver(), self.independence == "samples"
+        self._options(solver)
+        if fourth and solver.on_moments is None:
+            raise OptionError(
+                "partial_fit keeps moments of the samples alone; it takes solver='auto', 'l4', 'kurtosis' or "
+                f"'deflation'; {self.solver!r} came. Use one of them, or fit."
             )
-        dtype = np.float32 if sources.dtype == np.float32 else np.float64
-        return np.asarray(sources @ self.mixing_.T + self.mean_, dtype=dtype)
+        stream: MomentStream | None = self.__dict__.get("_stream")
+        goes_on = stream is not None and stream.fourth == fourth
+        data = self._check_array(X, reset=not goes_on, min_samples=1)
+        if stream is None or not goes_on:
+            stream = MomentStream(data.shape[1], fourth=fourth)
+        stream.add(data)
+        self._stream = stream
+        for name in FITTED:
+            self.__dict__.pop(name, None)
+        return self
 
-    def contribution(
-        self,
-        client: str,
-        *,
-        features: Sequence[str] | None = None,
-        study: str | None = None,
-        extra: Mapping[str, str] | None = None,
-    ) -> Contribution:
-        """Pack the atoms for the server.
+    _stream: MomentStream
 
-        Parameters
-        ----------
-        client : str
-            Name of this client.
-        features : sequence of str, optional
-            Names of the features; by default those that the data had.
-        study : str, optional
-            Id of the study.
-        extra : mapping of str to str, optional
-            Whatever else is to travel along.
+    def __sklearn_is_fitted__(self) -> bool:
+        return "atoms_" in self.__dict__ or "_stream" in self.__dict__
 
-        Returns
-        -------
-        contribution : Contribution
-            All that leaves the client.
-        """
-        check_is_fitted(self)
-        if features is None and hasattr(self, "feature_names_in_"):
-            features = [str(name) for name in self.feature_names_in_]
-        return Contribution(
-            client,
-            self.atoms_,
-            self.n_samples_,
-            features=features,
-            solver=self.solver,
-            independence=self.independence,
-            mixing=self.mixing,
-            study=study,
-            extra={} if extra is None else extra,
+    def __getattr__(self, name: str) -> Any:
+        """Find the atoms of a stream when one of the fitted attributes is first asked for."""
+        if name not in FITTED or "_stream" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._solve_stream()
+        return self.__dict__[name]
+
+    def _solve_stream(self) -> None:
+        """Find the atoms from what a stream has gathered so far."""
+        name, stream = self.solver, self._stream
+        whitening, warning = whiten_sums(
+            stream.scatter, self.n_components, names=self._names(), rank_tol=_rank_tol(stream.dtype)
         )
+        if warning is not None:
+            warnings.warn(warning, UserWarning, stacklevel=3)
+        if stream.fourth:
+            name = self._solver().on_moments or name
+            data: Whitened | FourthMoments = stream.whitened(whitening)
+        else:
+            data = _maps(whitening)
+        rotation = SOLVERS[name].solve(data, **self._options(SOLVERS[name]))
+        for issue in rotation.warnings:
+            warnings.warn(issue, stacklevel=3)
+        self._set_result(whitening, rotation, solver=name, n_passes=1)
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+    def _solver(self) -> Solver:
+        return pick(self.solver, "solver", SOLVERS)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    def _check_options(self) -> tuple[Solve, dict[str, Any]]:
-        """Check every argument; return the solver and what it is called with."""
-        solver: Solver = pick(self.solver, "solver", SOLVERS)
+    def _options(self, solver: Solver) -> dict[str, Any]:
+        """Check every argument; return what the solver is called with."""
         check_choice(self.independence, "independence", INDEPENDENCE)
         check_choice(self.mixing, "mixing", MIXING)
         if self.n_components is not None:
@@ -265,47 +260,31 @@ class LocalICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise OptionError(f"init is a choice of solver='deflation' alone; solver={self.solver!r} takes none.")
         if solver.inits:
             options["init"] = solver.inits[0] if self.init is None else check_choice(self.init, "init", solver.inits)
-        return solver.solve, options
+        return options
 
-    def _check_data(self, X: ArrayLike, *, reset: bool) -> NDArray[Any]:
-        """Return X as a real array; integers and single precision stay as they are, and become float64 by the block."""
-        try:
-            return np.asarray(
-                validate_data(
-                    self,
-                    X,
-                    reset=reset,
-                    dtype="numeric",
-                    ensure_all_finite=not reset,  # fit looks for itself in the pass that it makes anyway
-                    ensure_min_samples=2 if reset else 1,
-                )
+    def _names(self) -> tuple[str, ...] | None:
+        return tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
+
+    def _read(self, X: Any) -> Blocks:
+        """Return what is to be fitted as blocks, wherever it lies."""
+        blocks = beyond_arrays(X)
+        if blocks is None:
+            return ArrayBlocks(self._check_array(X, reset=True, min_samples=2))
+        if blocks.n_samples < 2 or blocks.n_features < 1:
+            raise DataError(
+                "data must have at least 2 samples (rows) and 1 feature (column); "
+                f"({blocks.n_samples}, {blocks.n_features}) came."
             )
-        except ValueError as error:
-            raise DataError(str(error)) from error
+        self.n_features_in_ = blocks.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        return blocks
 
-    def _white(self, blocks: Blocks, whitening: Whitening) -> Whitened:
-        """Return what is to be rotated: whitened samples, or the rows of V for maps over features."""
-        if self.independence == "samples":
-            return Whitened(blocks, whitening)
-        rows = np.delete(whitening.basis, whitening.constant, axis=0)
-        return Whitened(ArrayBlocks(rows * np.sqrt(rows.shape[0])))
 
-    def _set_result(self, whitening: Whitening, rotation: Rotation) -> Self:
-        explained = whitening.deviations**2 @ rotation.matrix**2
-        order = np.argsort(-explained, kind="stable")
-        R = rotation.matrix[:, order]
-        if self.independence == "samples" and self.mixing == "general":
-            mixing, components = whitening.unwhitener @ R, R.T @ whitening.whitener  # U S R
-        else:
-            mixing = whitening.basis @ R  # U R, or V R for maps over features
-            components = mixing.T
-        mixing, signs = fix_signs(mixing)
-        self.atoms_: Array = unit(mixing)
-        self.mixing_: Array = mixing
-        self.components_: Array = components * signs[:, None]
-        self.mean_: Array = whitening.mean
-        self.explained_variance_: Array = explained[order]
-        self.whitening_ = whitening
-        self.n_iter_ = rotation.n_iter
-        self.n_samples_ = whitening.n_samples
-        return self
+def _maps(whitening: Whitening) -> Whitened:
+    """Return what is rotated to independent maps over features: the rows of V, scaled to be white."""
+    rows = np.delete(whitening.basis, whitening.constant, axis=0)
+    return Whitened(ArrayBlocks(rows * np.sqrt(rows.shape[0])))
+
+
+def _rank_tol(dtype: np.dtype[Any]) -> float:
+    return RANK_TOL_SINGLE if dtype.kind == "f" and dtype.itemsize < 8 else RANK_TOL

@@ -8,6 +8,7 @@ FastICA (logcosh) on all data. Sources may be super- or sub-Gaussian.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from fedica.local.whitened import Whitened, logcosh
 GROWTH = 6
 """Each subsample is this many times larger than the one before."""
 FIRST_PER_SQUARE = 2
-"""The first subsample has this times r^2 samples, if there are: few do not show which way to turn from a random start."""
+"""The first subsample has this times r^2 samples, if there are: few do not show which way to turn at first."""
 MAX_SUBSAMPLE_BYTES = 2**27
 """The largest subsample held in memory, in single precision."""
 MAX_STEPS_NEAR = 20
@@ -38,7 +39,7 @@ GAUSSIAN_LOGCOSH = 0.3745672075
 
 
 @dataclass(frozen=True)
-class _Settled:
+class Settled:
     """Where a run of Newton steps ended: what is left, and by what factor a step shrank what was left before it."""
 
     matrix: Array
@@ -73,7 +74,9 @@ def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: 
         # Fluctuations of the Hessian shrink like 1/sqrt(n), and the rate of contraction with them; twice that is safe.
         rate = None if near.rate is None else 2 * near.rate * np.sqrt(size / next_size)
     goal = SHARE_OF_SAMPLING_ERROR * np.sqrt(r / n) if tol is None else tol
-    settled = _best([newton_steps(data, start, goal=goal, max_iter=max_iter, rate=rate) for start in starts], data)
+    settled = _best(
+        [newton_steps(step_on(data), start, goal=goal, max_iter=max_iter, rate=rate) for start in starts], data
+    )
     converged = settled.left <= goal
     warned = () if converged else (not_settled("auto", settled.left, goal, max_iter),)
     return Rotation(settled.matrix, n_iter + settled.n_iter, settled.left, converged, warned)
@@ -89,16 +92,19 @@ def stage_sizes(n: int, r: int) -> list[int]:
     return [*sizes, n]
 
 
-def newton_steps(data: Whitened, start: Array, *, goal: float, max_iter: int, rate: float | None = None) -> _Settled:
+def newton_steps(
+    step_from: Callable[[Array], Array], start: Array, *, goal: float, max_iter: int, rate: float | None = None
+) -> Settled:
     """Take Newton steps until what is left is below the goal, as foreseen from how the steps shrink.
 
+    step_from : from a rotation (r, r) to the one that a full step leads to.
     rate : the contraction to expect of the first step, if that is known; foreseeing it saves the pass over the data
     that would only confirm it.
     """
     current, before, left, n_iter = start, None, np.inf, 0
     share, smallest, stalled = 1.0, np.inf, 0
     for n_iter in range(1, max_iter + 1):
-        new = _newton_step(data, current)
+        new = step_from(current)
         step = float(column_steps(new, current).max())
         if before is not None and share == 1.0:
             rate = step / before
@@ -112,29 +118,35 @@ def newton_steps(data: Whitened, start: Array, *, goal: float, max_iter: int, ra
         current = _part_of_the_way(current, new, share)
         if left <= goal:
             break
-    return _Settled(current, n_iter, left, rate)
+    return Settled(current, n_iter, left, rate)
 
 
-def _come_near(data: Whitened, start: Array) -> _Settled:
+def _come_near(data: Whitened, start: Array) -> Settled:
     """Take Newton steps on a subsample until they are small beside its sampling error, or it shows to be too small."""
     sampling_error = np.sqrt(data.n_components / data.n_samples)
+    step_from = step_on(data)
     current, before, n_iter, largest = start, np.inf, 0, 0.0
     for n_iter in range(1, MAX_STEPS_NEAR + 1):
-        new = _newton_step(data, current)
+        new = step_from(current)
         steps = column_steps(new, current)
         typical, before, largest = float(np.sqrt(np.mean(steps**2))), largest, float(steps.max())
         current = new
         # Steps that do not shrink are leaving a saddle, however small they are.
         if typical <= 0.3 * sampling_error and largest <= min(sampling_error, before / 2):
-            return _Settled(current, n_iter, largest, largest / before if before < 0.5 else None)
+            return Settled(current, n_iter, largest, largest / before if before < 0.5 else None)
         if n_iter >= PATIENCE and typical > 0.9:
             break
-    return _Settled(current, n_iter, largest, None)
+    return Settled(current, n_iter, largest, None)
 
 
-def _newton_step(data: Whitened, current: Array) -> Array:
-    correlation, slope = data.expect(current, logcosh)
-    return polars(correlation - current * slope)
+def step_on(data: Whitened) -> Callable[[Array], Array]:
+    """Return the approximate Newton step of logcosh on this data."""
+
+    def step_from(current: Array) -> Array:
+        correlation, slope = data.expect(current, logcosh)
+        return polars(correlation - current * slope)
+
+    return step_from
 
 
 def _part_of_the_way(current: Array, new: Array, share: float) -> Array:
@@ -145,7 +157,7 @@ def _part_of_the_way(current: Array, new: Array, share: float) -> Array:
     return polars((1 - share) * current + share * signs * new)
 
 
-def _best(runs: list[_Settled], data: Whitened) -> _Settled:
+def _best(runs: list[Settled], data: Whitened) -> Settled:
     """Return the run whose components are farthest from Gaussian."""
     return runs[0] if len(runs) == 1 else max(runs, key=lambda run: negentropy(data, run.matrix))
 

@@ -13,27 +13,25 @@ from dataclasses import replace
 import numpy as np
 
 from fedica.arrays import Array
-from fedica.local.moments import FourthMoments, gather
+from fedica.local.moments import FourthMoments, at_hand
 from fedica.local.newton import finish
 from fedica.local.one_unit import Gradient, excess_kurtosis, follow, over
 from fedica.local.rotation import Rotation, column_steps, not_settled, polars, random_rotation, subsample_size
 from fedica.local.whitened import Whitened
 
-MOMENTS_MAX = 20
-"""Up to this many components the fourth moments are cheaper than iterating over the data (measured)."""
 MAX_CREEPING = 30
 """A start that has not settled after this many iterations on moments goes on by Newton's method."""
 SUBGAUSSIAN_SIGMAS = 2.5
 """An excess kurtosis this many times sqrt(24 r / n) below zero is not chance."""
 
 
-def l4(data: Whitened, *, n_init: int, tol: float, max_iter: int, rng: np.random.Generator) -> Rotation:
+def l4(data: Whitened | FourthMoments, *, n_init: int, tol: float, max_iter: int, rng: np.random.Generator) -> Rotation:
     """Maximise sum_i E[(R'z)_i^4] over rotations R, Eq. (2). data : (n, r), white.
 
     Parameters
     ----------
-    data : Whitened
-        The samples. Read once where r <= `MOMENTS_MAX`.
+    data : Whitened or FourthMoments
+        The samples, read once where r <= `MOMENTS_MAX`; or all their fourth moments, for any r.
     n_init : int
         Random starts, run side by side; the largest objective wins. Where r is large they run on a subsample, and the
         winner goes on over all data.
@@ -49,10 +47,9 @@ def l4(data: Whitened, *, n_init: int, tol: float, max_iter: int, rng: np.random
     rotation : Rotation
         With a warning when components are sub-Gaussian: this objective cannot separate those.
     """
-    r = data.n_components
-    starts = np.stack([random_rotation(r, rng) for _ in range(n_init)])
-    if r <= MOMENTS_MAX:
-        moments = gather(data)
+    starts = np.stack([random_rotation(data.n_components, rng) for _ in range(n_init)])
+    moments = at_hand(data)
+    if moments is not None:
         gradient: Gradient = moments.gradient
         ends = ascend(gradient, starts, tol=tol, max_iter=min(MAX_CREEPING, max_iter))
         ends = [
@@ -60,12 +57,12 @@ def l4(data: Whitened, *, n_init: int, tol: float, max_iter: int, rng: np.random
             for end in ends
         ]
     else:
-        data = data.hold()
-        n_subsample = subsample_size(r)
+        assert isinstance(data, Whitened)
+        held, n_subsample = data.hold(), subsample_size(data.n_components)
         if data.n_samples > 4 * n_subsample:
-            part = over(data.subsamples([n_subsample], rng)[0])
+            part = over(held.subsamples([n_subsample], rng)[0])
             starts = _highest(ascend(part, starts, tol=1e-2, max_iter=max_iter), part).matrix[None]
-        gradient = over(data)
+        gradient = over(held)
         ends = ascend(gradient, starts, tol=tol, max_iter=max_iter)
     best = _highest(ends, gradient)
     if not best.converged:

@@ -13,6 +13,8 @@ import numpy as np
 from fedica.arrays import Array, IntArray
 from fedica.local.whitened import Whitened
 
+MOMENTS_MAX = 20
+"""Up to this many components the fourth moments are cheaper than iterating over the data (measured)."""
 CHUNK_BYTES = 2**19
 """Bytes of quadratic features formed at once: they are consumed by the Gram product while still in cache."""
 
@@ -66,22 +68,40 @@ class FourthMoments:
         return np.asarray(np.moveaxis((self.matrix @ entries)[self._place], 2, 0))
 
 
-def gather(data: Whitened) -> FourthMoments:
+def at_hand(data: Whitened | FourthMoments) -> FourthMoments | None:
+    """Return the fourth moments where a solver should run on them: they are all there is, or the cheaper way."""
+    if isinstance(data, FourthMoments):
+        return data
+    return gather(data) if data.n_components <= MOMENTS_MAX else None
+
+
+def gather(data: Whitened | FourthMoments) -> FourthMoments:
     """Average the products of quadratic features over all samples, in one pass. data : (n, r)."""
-    r, m = data.n_components, data.n_components * (data.n_components + 1) // 2
+    if isinstance(data, FourthMoments):
+        return data
+    r = data.n_components
+    m = r * (r + 1) // 2
     chunk = max(64, CHUNK_BYTES // (8 * m))
-    starts = np.cumsum([0, *range(r, 0, -1)])
 
     def gram_of(block: Array) -> Array:
-        features = np.empty((m, min(chunk, block.shape[0])))
+        buffer = np.empty((m, min(chunk, block.shape[0])))
         total = np.zeros((m, m))
         for first in range(0, block.shape[0], chunk):
-            z = np.ascontiguousarray(block[first : first + chunk].T)
-            q = features[:, : z.shape[1]]
-            for i in range(r):
-                np.multiply(z[i], z[i:], out=q[starts[i] : starts[i + 1]])
+            q = quadratic_features(block[first : first + chunk], buffer)
             total += q @ q.T
         return total
 
     total = data.over_blocks(gram_of, work=float(m) * m * data.n_samples)
     return FourthMoments(total / data.n_samples, data.n_samples, r)
+
+
+def quadratic_features(rows: Array, buffer: Array) -> Array:
+    """Return the products z_i z_j, i <= j, of every row, one a column: (b, r) -> (m, b), written to the buffer."""
+    z = np.ascontiguousarray(rows.T)
+    r = z.shape[0]
+    q = buffer[:, : z.shape[1]]
+    first = 0
+    for i in range(r):
+        np.multiply(z[i], z[i:], out=q[first : first + r - i])
+        first += r - i
+    return q

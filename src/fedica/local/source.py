@@ -1,4 +1,4 @@
-"""Any object that yields blocks of rows, and does so anew every time it is iterated: files, queries, lists of arrays."""
+"""Sources of blocks: whatever yields rows anew every time it is iterated, as files, queries and lists of arrays do."""
 
 from __future__ import annotations
 

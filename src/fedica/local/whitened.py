@@ -91,11 +91,8 @@ class Whitened:
         order = np.argsort(drawn)
         frame = self._frame
         Z = self._blocks.take(drawn[order], lambda rows: frame.whiten(rows).astype(np.float32))
-        # Row i of Z was drawn as number order[i].
-        return [
-            Whitened(ArrayBlocks(_white_again(Z if size == sizes[-1] else Z[order < size]), SINGLE_ROWS))
-            for size in sizes
-        ]
+        parts = [Z[order < size] for size in sizes[:-1]] + [Z]  # row i of Z was drawn as number order[i]
+        return [Whitened(ArrayBlocks(_white_again(part), SINGLE_ROWS)) for part in parts]
 
     def hold(self) -> Whitened:
         """Return the same data, whitened once and kept in memory if it fits: for solvers that read it many times."""
@@ -136,13 +133,12 @@ class Whitened:
 
 
 def _white_again(Z: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Make a subsample exactly white by the nearest such map. Z : (n, r), changed in place.
+    """Make a subsample exactly white by the nearest such map. Z : (n, r).
 
     As a part of white data it is white to sqrt(r / n) only, and that error alone can hide weak components from a
     solver. The map is symmetric and near the identity, so a rotation found after it is one of Z to second order.
     """
-    Z -= Z.mean(axis=0, dtype=np.float64).astype(np.float32)
     values, vectors = eigh((Z.T @ Z).astype(np.float64) / Z.shape[0])
-    if values[0] < 0.1:
+    if values[0] < 0.1:  # rare events that the draw has missed: there is nothing to scale up
         return Z
     return np.asarray(Z @ ((vectors / np.sqrt(values)) @ vectors.T).astype(np.float32))
