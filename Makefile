@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 SOURCES := $(shell find src -type f -not -name '*.pyc')
 COVERAGE_FLOOR := 90
 
-.PHONY: help demo test lint unit screenshot robustness clean
+.PHONY: help demo test lint unit screenshot robustness bench clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -37,6 +37,9 @@ screenshot: $(VENV)/.dev  ## take the README's picture of the report, docs/image
 robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (a quarter of an hour)
 	$(BIN)/python benchmarks/robustness.py
 
+bench: $(VENV)/.bench  ## measure speed, memory and growth beside others; writes docs/performance.md (ten minutes)
+	$(BIN)/python benchmarks/run.py $(BENCH)
+
 clean:  ## remove everything that the targets made
 	rm -rf $(VENV) dist out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -53,8 +56,8 @@ dist/.wheel: pyproject.toml README.md LICENSE $(SOURCES) | $(VENV)/.python
 	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 	@touch $@
 
-# Two environments in one: the demo needs less. The second pip replaces a wheel of the same version.
-$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: dist/.wheel
+# Three environments in one: the demo needs least. The second pip replaces a wheel of the same version.
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: dist/.wheel
 	@echo "Installing fedica[$*]"
 	@$(PIP) install "$$(ls dist/*.whl)[$*]"
 	@$(PIP) install --no-deps --force-reinstall dist/*.whl

@@ -24,7 +24,7 @@ BLOCK_BYTES = 2**21
 """Bytes of the columns of one block, unless they are few and long."""
 MOST_COLUMNS, FEWEST_COLUMNS = 2048, 32
 """Columns of one block, at most and at least."""
-BLOCKS_PER_CHUNK, CHUNK_BYTES = 16, 2**25
+BLOCKS_PER_CHUNK, CHUNK_BYTES = 16, 2**23
 """Blocks that one thread handles before it reports, and the bytes that they may have together."""
 KEEP_BYTES = 2**28
 """A view of the columns up to this size is computed once and kept; a larger one is computed again in every sweep."""

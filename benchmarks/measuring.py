@@ -1,0 +1,113 @@
+"""Time, peak memory and the machine's facts: what every section of the benchmark measures with.
+
+A task is a function that returns a flat dict. `measure` runs it here; `in_process` runs it in a fresh process, which
+is the only way to know its peak memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+Row = dict[str, Any]
+TASKS: dict[str, Callable[..., Row]] = {}
+
+
+def task(function: Callable[..., Row]) -> Callable[..., Row]:
+    """Register a function that `in_process` can run by its name."""
+    TASKS[function.__name__] = function
+    return function
+
+
+def timed(function: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Median of the seconds that a call takes, and what the last call returned."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = function()
+        seconds.append(time.perf_counter() - start)
+    return float(np.median(seconds)), result
+
+
+def peak_mb() -> float:
+    """Most memory that this process ever had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+
+
+def in_process(name: str, **arguments: Any) -> Row:
+    """Run a task in a fresh process; adds its peak memory. A task that fails gives a row with ``error``."""
+    script = Path(__file__).with_name("run.py")
+    run = subprocess.run(
+        [sys.executable, str(script), "--task", name, "--arguments", json.dumps(arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        return {"task": name, **arguments, "error": (run.stderr.strip().splitlines() or ["no message"])[-1]}
+    return dict(json.loads(run.stdout.splitlines()[-1]))
+
+
+def run_task(name: str, arguments: str) -> None:
+    """Run one task and print its row: what `in_process` starts."""
+    row = TASKS[name](**json.loads(arguments))
+    print(json.dumps({"task": name, **row, "peak_mb": peak_mb()}))
+
+
+def facts() -> Row:
+    """Describe the machine and the versions that the numbers belong to."""
+    blas = [f"{x['internal_api']} {x['version']}, {x['num_threads']} threads" for x in threadpool_info()
+            if x["user_api"] == "blas"]  # fmt: skip
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "blas": "; ".join(sorted(set(blas))),
+        "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "versions": ", ".join(f"{p} {version(p)}" for p in ("fedica", "numpy", "scipy", "scikit-learn")),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def exponent(small: tuple[float, float], large: tuple[float, float]) -> float:
+    """Growth exponent between two (size, seconds)."""
+    return float(np.log(large[1] / small[1]) / np.log(large[0] / small[0]))
+
+
+def check(name: str, value: float | None, wanted: float, *, at_least: bool, unit: str = "x", asked: bool = True) -> Row:
+    """One line of what must hold: its number, and whether it does; sizes that nobody asked for are not judged."""
+    holds = value is not None and (value >= wanted if at_least else value <= wanted)
+    return {
+        "check": name,
+        "value": value,
+        "wanted": f"{'at least' if at_least else 'at most'} {wanted:g} {unit}",
+        "unit": unit,
+        "verdict": ("PASS" if holds else "short") if asked else "-",
+    }
+
+
+def ratio(slow: Row, fast: Row) -> float | None:
+    """Seconds of one row over those of another; None if one of them failed."""
+    return slow["seconds"] / fast["seconds"] if "seconds" in slow and "seconds" in fast else None

@@ -1,0 +1,105 @@
+"""docs/performance.md and its picture from the rows of all sections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from measuring import Row
+
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
+HEAD = """# Performance
+
+Made by `make bench` in one run; every ratio below compares times of that run. Times are medians of repeats, the first
+call excluded; memory is the peak of a fresh process, the interpreter and all libraries (about 230 MB) included.
+`make bench BENCH=--quick` is a smaller version.
+"""
+
+
+def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
+    """Write the page; sections that were not run are left out."""
+    parts = [HEAD, _facts(sections), _checks(sections)]
+    if "groups" in sections or "scale" in sections:
+        _plot(sections, picture)
+        parts.append(f"![Time of the server against the number of atoms](images/{picture.name})\n")
+    titles = {
+        "groups": "The server against what people would do instead (20 components)",
+        "scale": "The server at scale (20 components, 20 atoms a client)",
+        "memory": "Out of core: atoms in a memory-mapped file",
+        "medians": "Geometric medians of 20 groups against geom-median",
+        "clients": "Clients against other solvers (sources Bernoulli(0.1) x N(0, 1))",
+        "recording": "A client's recording larger than memory",
+        "agreement": "The same result wherever the atoms lie: largest difference from the list of contributions",
+    }
+    for name, title in titles.items():
+        if name in sections:
+            parts.append(f"## {title}\n\n{_table(sections[name]['rows'])}")
+    page.write_text("\n".join(parts), encoding="utf-8")
+
+
+def checks_of(sections: dict[str, Row]) -> list[Row]:
+    """All that must hold, in the order of the sections."""
+    return [line for section in sections.values() for line in section["checks"]]
+
+
+def _facts(sections: dict[str, Row]) -> str:
+    facts = next(iter(sections.values()))["facts"]
+    loads = ", ".join(f"{name} {section['facts']['load']:g}" for name, section in sections.items())
+    version = "the quick version, with smaller sizes" if any(s["quick"] for s in sections.values()) else "the full run"
+    return (
+        f"- {facts['processor']}, {facts['cores']} cores, {facts['memory_gb']:g} GB; {facts['system']}\n"
+        f"- BLAS: {facts['blas']}; {facts['versions']}\n"
+        f"- This is {version}. Load average before each section, where 0 is an idle machine: {loads}\n"
+    )
+
+
+def _checks(sections: dict[str, Row]) -> str:
+    lines = ["## What must hold\n", "| what | measured | wanted | |", "| --- | ---: | --- | --- |"]
+    lines += [f"| {c['check']} | {_number(c['value'])} {c['unit']} | {c['wanted']} | {c['verdict']} |"
+              for c in checks_of(sections)]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[Row]) -> str:
+    hidden = {"task", "path"}
+    columns = [c for c in dict.fromkeys(key for row in rows for key in row) if c not in hidden]
+    lines = ["| " + " | ".join(c.replace("_", " ") for c in columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(_number(row.get(c, "")) for c in columns) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "failed"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)
+
+
+def _plot(sections: dict[str, Row], picture: Path) -> None:
+    import matplotlib as mpl  # noqa: PLC0415 - an extra
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for name in ("groups", "scale", "memory"):
+        for row in sections.get(name, {"rows": []})["rows"]:
+            if "seconds" in row and "way" in row and (name == "groups" or row.get("given") != "contributions"):
+                lines.setdefault(row["way"], []).append((row["n_atoms"], row["seconds"]))
+    figure, axes = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
+    for mark, (way, points) in zip(MARKS, sorted(lines.items()), strict=False):
+        best = {n: min(s for m, s in points if m == n) for n, _ in points}
+        ours = way.startswith("fedica")
+        axes.loglog(list(best), list(best.values()), marker=mark, label=way, lw=2.2 if ours else 1.2,
+                    ls="-" if ours else "--")  # fmt: skip
+    axes.set(xlabel="atoms", ylabel="seconds")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(picture, dpi=130)
+    plt.close(figure)

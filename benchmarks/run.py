@@ -1,0 +1,93 @@
+"""Measure fedica beside what people would do instead, in one run, and write docs/performance.md.
+
+Run it as ``make bench`` (about ten minutes). ``make bench BENCH=--quick`` takes about a minute and shows smaller sizes;
+``BENCH='--only groups,clients'`` runs some sections and keeps what is known of the others, in out/bench.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import agreement
+import client_side
+import server_side
+from measuring import Row, facts, run_task
+from page import checks_of, write_page
+
+ROOT = Path(__file__).parents[1]
+SECTIONS = {
+    "groups": (server_side.run_groups, server_side.judge_groups),
+    "scale": (server_side.run_scale, server_side.judge_scale),
+    "memory": (server_side.run_out_of_core, server_side.judge_out_of_core),
+    "medians": (server_side.run_medians, lambda rows: []),
+    "clients": (client_side.run_clients, client_side.judge_clients),
+    "recording": (client_side.run_recording, client_side.judge_recording),
+    "agreement": (agreement.run_agreement, agreement.judge_agreement),
+}
+NOT_QUICK = ("recording",)
+"""Sections that the quick version leaves out unless they are named."""
+
+
+def main() -> None:
+    """Run the sections that are asked for, then write the page from all that are known."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, about a minute")
+    parser.add_argument("--only", default="", help=f"sections, separated by commas: {', '.join(SECTIONS)}")
+    parser.add_argument("--page", type=Path, help="where to write; docs/performance.md, or out/bench for --quick")
+    parser.add_argument("--task", help=argparse.SUPPRESS)
+    parser.add_argument("--arguments", default="{}", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.task:
+        run_task(options.task, options.arguments)
+        return
+
+    kept = ROOT / "out" / ("bench-quick" if options.quick else "bench")
+    kept.mkdir(parents=True, exist_ok=True)
+    named = [name for name in options.only.split(",") if name]
+    if unknown := sorted(set(named) - set(SECTIONS)):
+        parser.error(f"no section is called {unknown[0]!r}; there are {', '.join(SECTIONS)}")
+    for name in named or [s for s in SECTIONS if not (options.quick and s in NOT_QUICK)]:
+        start = time.perf_counter()
+        section = _run(name, options.quick)
+        (kept / f"{name}.json").write_text(json.dumps(section, indent=1), encoding="utf-8")
+        print(f"\n{name}: {time.perf_counter() - start:.0f} s", flush=True)
+        for row in section["rows"]:
+            print("  ", {key: _short(value) for key, value in row.items() if key not in ("task", "path")})
+        for line in section["checks"]:
+            print("  ", _sentence(line), flush=True)
+
+    known = {n: json.loads((kept / f"{n}.json").read_text()) for n in SECTIONS if (kept / f"{n}.json").exists()}
+    page = options.page or (kept if options.quick else ROOT / "docs") / "performance.md"
+    write_page(known, page, page.parent / "images" / "performance.png")
+    print("\nWhat must hold")
+    for line in checks_of(known):
+        print("  ", _sentence(line))
+    print(f"written: {page}")
+
+
+def _run(name: str, quick: bool) -> Row:
+    run, judge = SECTIONS[name]
+    before = facts()
+    rows = run(quick)
+    try:
+        checks = judge(rows)
+    except (KeyError, ValueError, IndexError) as error:  # a task failed: its row says why
+        checks = [{"check": f"{name} could be judged", "value": None, "wanted": f"({error!r})", "unit": "",
+                   "verdict": "short"}]  # fmt: skip
+    return {"facts": before, "quick": quick, "rows": rows, "checks": checks}
+
+
+def _short(value: object) -> object:
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
+def _sentence(line: Row) -> str:
+    value = "failed" if line["value"] is None else f"{line['value']:.3g}"
+    return f"{line['verdict']:5s} {line['check']}: {value} {line['unit']} (wanted: {line['wanted']})"
+
+
+if __name__ == "__main__":
+    main()
