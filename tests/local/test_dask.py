@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +21,18 @@ ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(tmp_path_factory):
     """Two worker processes on this machine."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
-        ) as running,
-        distributed.Client(running) as client,
-    ):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a busy machine is slow to start them, which Dask remarks upon
+        running = distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            host="127.0.0.1",
+            local_directory=str(tmp_path_factory.mktemp("workers")),
+        )
+    with running, distributed.Client(running) as client:
         yield client
 
 
