@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from flwr.app import Message
+from inprocess import MIXING, LocalGrid, client_data
 from typer.testing import CliRunner
 
 from fedica import read_aggregate, read_contribution
@@ -17,8 +18,6 @@ from fedica.errors import FedicaError, InputError
 from fedica.exchange import keygen, read_folder, write_study
 from fedica.flower.messages import REFUSAL, REQUEST, pack_fields, unpack_fields, unpack_file
 from fedica.records import Study
-
-from .conftest import MIXING, LocalGrid, client_data
 
 
 def rejected(folder):

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import http.client
 import ssl
-import sys
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-pytest.importorskip("flwr", reason="pip install 'fedica[flower]'")
-sys.path.insert(0, str(Path(__file__).parent))
-
 from deployment import NGINX, Deployment, free_port, wait_until
 from flwr.supercore.protobuf.constants import PROTOBUF_MEDIA_TYPE
 from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
+from inprocess import client_data
+from typer.testing import CliRunner
 
 from fedica.cli import app as program
 from fedica.flower.certs import make_certificates
 from fedica.flower.scaffold import FLEET_PATHS
-
-from .conftest import client_data
 
 needs_nginx = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 FLEET = {f"/v1/fleet/{name}" for name in FLEET_PATHS}

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from inprocess import LocalGrid
 from safetensors.numpy import save
 
 from fedica.errors import FedicaError
@@ -18,8 +19,6 @@ from fedica.flower import collect as collecting
 from fedica.flower.certs import make_certificates
 from fedica.flower.coordinator import read_node_keys
 from fedica.flower.messages import pack_file
-
-from .conftest import LocalGrid
 
 ATOMS = np.eye(6)[:, :3]
 HEADER = {"format": "fedica.contribution", "version": "1"}

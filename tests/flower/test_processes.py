@@ -5,20 +5,14 @@ from __future__ import annotations
 import csv
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("flwr", reason="pip install 'fedica[flower]'")
-sys.path.insert(0, str(Path(__file__).parent))
-
 from deployment import NGINX, Deployment, wait_until
+from inprocess import client_data
 
 from fedica.exchange import read_folder
-
-from .conftest import client_data
 
 pytestmark = [
     pytest.mark.slow,
