@@ -163,7 +163,11 @@ def test_a_reader_that_leaves_ends_the_program_quietly():
 def test_ctrl_c_is_one_sentence_and_130(tmp_path):
     """A real interrupt in the middle of the demo."""
     process = subprocess.Popen(
-        [*PROGRAM, "demo", "-o", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*PROGRAM, "demo", "-o", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job inherits it as ignored
     )
     contributions = tmp_path / "contributions"
     until = time.monotonic() + 60

@@ -22,6 +22,7 @@ from fedica.report import write_report
 from fedica.simulate.atoms import atoms_federation
 from fedica.simulate.attacks import find_attack
 
+collect_ignore = ["screenshot.py"]  # a script, not a module with doctests
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 AXE = "4.14.0"
