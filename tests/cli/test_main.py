@@ -162,12 +162,10 @@ def test_a_reader_that_leaves_ends_the_program_quietly():
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_is_one_sentence_and_130(tmp_path):
     """A real interrupt in the middle of the demo."""
+    attentive = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in background jobs
+    program = [sys.executable, "-c", f"{attentive}; from fedica.cli import main; main()"]
     process = subprocess.Popen(
-        [*PROGRAM, "demo", "-o", str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job inherits it as ignored
+        [*program, "demo", "-o", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     contributions = tmp_path / "contributions"
     until = time.monotonic() + 60
