@@ -49,12 +49,15 @@ def peak_mb() -> float:
 def in_process(name: str, **arguments: Any) -> Row:
     """Run a task in a fresh process; adds its peak memory. A task that fails gives a row with ``error``."""
     script = Path(__file__).with_name("run.py")
+    print(f"  {name} {arguments} ... ", end="", flush=True)
+    start = time.perf_counter()
     run = subprocess.run(
         [sys.executable, str(script), "--task", name, "--arguments", json.dumps(arguments)],
         capture_output=True,
         text=True,
         check=False,
     )
+    print(f"{'failed' if run.returncode else 'done'} after {time.perf_counter() - start:.0f} s", flush=True)
     if run.returncode:
         return {"task": name, **arguments, "error": (run.stderr.strip().splitlines() or ["no message"])[-1]}
     return dict(json.loads(run.stdout.splitlines()[-1]))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from fedica.arrays import Array
 from fedica.threads import in_order
 
-TILE = 512, 1024
-"""Rows and columns of M that are formed at a time: 4 MB, whatever the number of atoms."""
+TILE = 512, 512
+"""Rows and columns of M that are formed at a time: 1 or 2 MB, whatever the number of atoms."""
 
 
 def absolute_affinity(atoms: Array, n_components: int) -> Array:

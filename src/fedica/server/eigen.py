@@ -9,7 +9,6 @@ import numpy as np
 
 from fedica.arrays import Array
 
-MOST_STEPS = 60
 MOST_BLOCKS = 5
 """The subspace grows to so many times its first size, then it starts again from its best vectors."""
 
@@ -34,7 +33,7 @@ class Eigenpairs:
 
 
 def leading_eigenpairs(
-    product: Callable[[Array], Array], start: Array, n_wanted: int, *, tol: float = 1e-10
+    product: Callable[[Array], Array], start: Array, n_wanted: int, *, tol: float = 1e-10, most_steps: int = 60
 ) -> Eigenpairs:
     """Find the largest eigenvalues of M in a block Krylov subspace that is restarted from its best vectors.
 
@@ -48,11 +47,13 @@ def leading_eigenpairs(
         How many pairs must converge.
     tol : float
         The residual at which to stop.
+    most_steps : int
+        When to stop in any case: the residual then says how far it came.
     """
     n, width = start.shape
     basis = np.linalg.qr(start)[0]
     image = product(basis)
-    for _ in range(MOST_STEPS):
+    for _ in range(most_steps):
         inside = basis.T @ image
         values, turn = np.linalg.eigh((inside + inside.T) / 2)
         ritz, turn = values[::-1], turn[:, ::-1]

@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 from scipy.linalg import eigh
 
-from fedica.arrays import Array
+from fedica.arrays import Array, unit
 from fedica.server.affinity import (
     absolute_affinity,
     absolute_product,
@@ -25,6 +25,8 @@ DENSE_EIGENPROBLEM = 500
 """Up to so many atoms all of M is reduced; above, products with M, formed tile by tile, find the leading part."""
 MARGIN = 10
 """Directions kept beyond r when atoms have many features: corrupted atoms must not push out a component."""
+SPARE = 2
+"""Vectors beyond r that the Krylov method works with for the absolute affinity, whose products are dear."""
 MOST_FEATURES = 2_100
 """Up to so many quadratic features (64 directions) their Gram matrix is reduced; above, products with it are used."""
 FEATURE_BYTES = 2**20
@@ -62,22 +64,24 @@ def embed_absolute(atoms: Columns, n_components: int) -> Embedding:
         values, vectors = eigh(M, subset_by_index=(n_atoms - n_kept, n_atoms - 1), driver="evr")
         values, vectors = values[::-1], vectors[:, ::-1]
     else:
-        values, vectors, residual = _leading_of_absolute(whole, n_components)
+        start = embed_squared(atoms, n_components).points.whole().T  # spans nearly the same
+        values, vectors, residual = _leading_of_absolute(whole, start, n_components)
     points = (vectors[:, :n_components] * values[:n_components]).T  # Q = D_r U_r', after Eq. (10)
     return Embedding(Columns(ArraySource(points, atoms.source.bounds), n_components), values, residual)
 
 
-def _leading_of_absolute(atoms: Array, n_components: int) -> tuple[Array, Array, float]:
-    """Leading eigenpairs of M without storing it: first roughly in float32, then to the end in float64."""
+def _leading_of_absolute(atoms: Array, start: Array, n_components: int) -> tuple[Array, Array, float]:
+    """Leading eigenpairs of M without storing it: first in float32, as far as that goes, then to the end in float64."""
     rng = np.random.default_rng(0)  # a start, not a sample: the result does not depend on it
-    vectors = rng.standard_normal((atoms.shape[1], min(atoms.shape[1], n_components + MARGIN)))
-    for precision, tol in ((np.float32, 1e-5), (np.float64, 1e-10)):
+    vectors = np.hstack([unit(start), unit(rng.standard_normal((atoms.shape[1], SPARE)))])
+    for precision, tol in ((np.float32, 1e-6), (np.float64, 1e-10)):
         rounded = np.ascontiguousarray(atoms, dtype=precision)
         found = leading_eigenpairs(
             lambda v, a=rounded: absolute_product(a, v, n_components),  # type: ignore[misc]
             vectors,
             n_components,
             tol=tol,
+            most_steps=8 if precision is np.float32 else 60,
         )
         vectors = found.vectors
     return found.values[: n_components + 1], vectors, found.residual
