@@ -34,7 +34,23 @@ def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
     for name, title in titles.items():
         if name in sections:
             parts.append(f"## {title}\n\n{_table(sections[name]['rows'])}")
+    parts.append(USE)
     page.write_text("\n".join(parts), encoding="utf-8")
+
+
+USE = """## How to use it
+
+- `aggregate` takes any iterable of contributions; beyond 256 MB their atoms go to a temporary file, so an iterable that
+  reads files one by one never fills the memory.
+- Atoms that are already in one file: `aggregate(AtomArray(np.load("atoms.npy", mmap_mode="r").T, client_of_atom), r)`.
+  The file is read some thirty times, by blocks; besides those, memory holds about 160 bytes an atom.
+- Atoms on a cluster: the same with a Dask array (`pip install 'fedica[dask]'`) and a running `distributed.Client`. A
+  worker that dies costs time, nothing else.
+- `affinity="squared"` is exact up to 64 directions, where the Gram matrix of its features is reduced; beyond, a Krylov
+  method stops at a residual of 1e-4, and `result.options["affinity_residual"]` says what it was.
+- BLAS runs on one thread while fedica spreads blocks over as many threads as BLAS was allowed (`OMP_NUM_THREADS`); the
+  result does not depend on their number.
+"""
 
 
 def checks_of(sections: dict[str, Row]) -> list[Row]:

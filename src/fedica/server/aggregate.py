@@ -26,11 +26,13 @@ from fedica.server.weights import WEIGHTS, client_weights
 from fedica.threads import threads_for_blocks
 
 AFFINITIES = ("auto", *EMBEDDINGS)
+MOST_ABSOLUTE = 50_000
+"""Atoms up to which "auto" takes the paper's affinity: half a minute; ten times as many would take an hour."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the methods may tune; ``affinity`` is settled, never "auto"."""
+    """What the methods may tune; ``affinity`` is settled, not "auto", before a method sees it."""
 
     affinity: str
     weights: str | None
@@ -81,8 +83,9 @@ def aggregate(
     method : {"consensus", "srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median"}
         Ours, which survives hostile clients; Algorithm 1 of the paper to the letter; or what the paper sets beside it.
     affinity : {"auto", "absolute", "squared"}
-        How alike two atoms are: the paper's absolute inner product, or its square, which needs time linear in the
-        number of atoms. "auto" is "squared" for "consensus", and "absolute" for the paper's methods.
+        How alike two atoms are: the paper's absolute inner product, in time that grows with the square of the number of
+        atoms; or its square, in linear time. "auto" is "squared" for "consensus", and for the paper's methods
+        "absolute" up to 50,000 atoms, "squared" beyond. ``options`` of the result says which it was.
     weights : {None, "samples"}
         Whether a client with more declared samples weighs more; none weighs more than the median client.
     n_init : int
@@ -125,7 +128,7 @@ def aggregate(
     run = pick(method, "method", METHODS)
     check_choice(affinity, "affinity", AFFINITIES)
     options = Options(
-        affinity=("squared" if method == "consensus" else "absolute") if affinity == "auto" else affinity,
+        affinity=affinity,
         weights=None if weights is None else check_choice(weights, "weights", WEIGHTS),
         n_init=check_int(n_init, "n_init", minimum=1),
         seed=int(random_state) if isinstance(random_state, int | np.integer) else None,
@@ -134,6 +137,9 @@ def aggregate(
     if n_components is not None:
         check_int(n_components, "n_components", minimum=1)
     admitted = admit(contributions, on_bad=on_bad)
+    if affinity == "auto":
+        few = admitted.client_of_atom.size <= MOST_ABSOLUTE
+        options = replace(options, affinity="absolute" if few and method != "consensus" else "squared")
     with threads_for_blocks():
         if n_components is not None:
             return _run(run, admitted, (n_components, "given"), method, options)

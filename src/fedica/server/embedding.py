@@ -31,7 +31,7 @@ MOST_FEATURES = 2_100
 """Up to so many quadratic features (64 directions) their Gram matrix is reduced; above, products with it are used."""
 FEATURE_BYTES = 2**20
 """Bytes of quadratic features that are formed at a time."""
-LARGE_TOL = 1e-6
+LARGE_TOL = 1e-4
 """Residual, over the largest eigenvalue, at which those products end."""
 
 
