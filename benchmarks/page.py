@@ -41,7 +41,8 @@ def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
 USE = """## How to use it
 
 - `aggregate` takes any iterable of contributions; beyond 256 MB their atoms go to a temporary file, so an iterable that
-  reads files one by one never fills the memory.
+  reads files one by one never fills the memory. With `from fedica.exchange import Received, read_contributions`, a folder
+  is `aggregate((x.contribution for x in read_contributions("folder") if isinstance(x, Received)), r)`.
 - Atoms that are already in one file: `aggregate(AtomArray(np.load("atoms.npy", mmap_mode="r").T, client_of_atom), r)`.
   The file is read some thirty times, by blocks; besides those, memory holds about 160 bytes an atom.
 - Atoms on a cluster: the same with a Dask array (`pip install 'fedica[dask]'`) and a running `distributed.Client`. A

@@ -111,6 +111,19 @@ class TestWhereverAtomsLie:
         assert_same(result, reference)
         assert np.array_equal(result.atoms, reference.atoms)
 
+    def test_a_folder_of_files_equals_a_list(self, small_blocks, monkeypatch, tmp_path):
+        """Files read one by one, their atoms spilled as they come."""
+        from fedica import write_contribution
+        from fedica.exchange import Received, read_contributions
+
+        atoms, owner, _ = many_clients(K=60)
+        contributions = as_contributions(atoms, owner)
+        for contribution in contributions:
+            write_contribution(contribution, tmp_path / f"{contribution.client}.safetensors")
+        monkeypatch.setattr(spool_module, "SPOOL_BYTES", 5_000)
+        files = (item.contribution for item in read_contributions(tmp_path) if isinstance(item, Received))
+        assert_same(aggregate(files, 6), aggregate(contributions, 6))
+
     def test_a_spilled_bad_contribution_is_still_rejected(self, monkeypatch):
         """What does not fit is named, wherever its atoms lie."""
         monkeypatch.setattr(spool_module, "SPOOL_BYTES", 100)
