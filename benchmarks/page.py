@@ -41,7 +41,7 @@ def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
 USE = """## How to use it
 
 - `aggregate` takes any iterable of contributions; beyond 256 MB their atoms go to a temporary file, so an iterable that
-  reads files one by one never fills the memory. With `from fedica.exchange import Received, read_contributions`, a folder
+  reads files one by one never fills the memory. With `Received` and `read_contributions` of `fedica.exchange`, a folder
   is `aggregate((x.contribution for x in read_contributions("folder") if isinstance(x, Received)), r)`.
 - Atoms that are already in one file: `aggregate(AtomArray(np.load("atoms.npy", mmap_mode="r").T, client_of_atom), r)`.
   The file is read some thirty times, by blocks; besides those, memory holds about 160 bytes an atom.
