@@ -1,0 +1,25 @@
+"""The frozen records that pass between the rooms: what is agreed, what is sent, what comes back."""
+
+from fedica.records.aggregate import Aggregate, Certificate, Rejection, Terms
+from fedica.records.checks import INDEPENDENCE, MAX_NAME, MIXING, check_features, check_name
+from fedica.records.contribution import AtomArray, Contribution
+from fedica.records.study import DECLARE_SAMPLES, Study
+from fedica.records.trust import ClientTrust, Trust
+
+__all__ = [
+    "DECLARE_SAMPLES",
+    "INDEPENDENCE",
+    "MAX_NAME",
+    "MIXING",
+    "Aggregate",
+    "AtomArray",
+    "Certificate",
+    "ClientTrust",
+    "Contribution",
+    "Rejection",
+    "Study",
+    "Terms",
+    "Trust",
+    "check_features",
+    "check_name",
+]

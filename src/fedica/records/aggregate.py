@@ -1,0 +1,189 @@
+"""What comes back: the global matrix, and all that the server knows of how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray, readonly
+from fedica.records.trust import Trust
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A contribution that the server left out, and why.
+
+    Parameters
+    ----------
+    client : str
+        Who sent it, as far as is known.
+    reason : str
+        One clear sentence.
+    source : str
+        The file or message that it came in.
+    """
+
+    client: str
+    reason: str
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the admitted contributions agree on. ``None``: nobody declared it.
+
+    Parameters
+    ----------
+    n_features : int
+        d, the length of each atom.
+    features : tuple of str, optional
+        Names of the features.
+    independence, mixing, study : str, optional
+        As in `Contribution`.
+    """
+
+    n_features: int
+    features: tuple[str, ...] | None = None
+    independence: str | None = None
+    mixing: str | None = None
+    study: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How near the server's two optimisations are to their optimum, proven, not guessed.
+
+    Parameters
+    ----------
+    kmeans_objective : float, optional
+        The k-means objective of the grouping, Eq. (11). ``None`` for the naive methods, which do not group.
+    kmeans_lower_bound : float, optional
+        No grouping whatever has an objective below this.
+    median_gap : ndarray of shape (r,)
+        For each component, gamma such that its centre is a (1 + gamma) geometric median. Zero for means.
+    """
+
+    kmeans_objective: float | None
+    kmeans_lower_bound: float | None
+    median_gap: Array
+
+    @property
+    def kmeans_gamma(self) -> float | None:
+        """The gamma of Algorithm 2 that is proven: objective <= (1 + gamma) * optimum."""
+        if self.kmeans_objective is None or self.kmeans_lower_bound is None:
+            return None
+        if self.kmeans_objective <= self.kmeans_lower_bound:
+            return 0.0
+        if self.kmeans_lower_bound <= 0:
+            return float("inf")
+        return self.kmeans_objective / self.kmeans_lower_bound - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aggregate:
+    """What the server computes from all contributions.
+
+    Parameters
+    ----------
+    mixing : ndarray of shape (d, r)
+        The global mixing matrix: ``centres`` scaled to norm one. Components are sorted by support, then by spread; the
+        largest entry of each is positive.
+    centres : ndarray of shape (d, r)
+        The raw medians or means.
+    labels : ndarray of shape (R,)
+        Component of each atom; -1 for an atom that belongs to none.
+    signs : ndarray of shape (R,)
+        +1 or -1: each atom times its sign points along its component.
+    clients : tuple of str
+        The admitted clients, sorted by name; those of an `AtomArray` in its order.
+    client_of_atom : ndarray of shape (R,)
+        Index into ``clients``.
+    spectrum : ndarray
+        Leading eigenvalues of the affinity matrix, largest first.
+    support : ndarray of shape (r,)
+        How many clients have an atom in each component.
+    spread : ndarray of shape (r,)
+        Median angle of the atoms to their component, in degrees.
+    trust : Trust, optional
+        Of each client: how far it is from the components, and a verdict.
+    rejected : tuple of Rejection
+        What was left out before aggregating, and why.
+    method : str
+        How it was computed.
+    options : mapping
+        The options that it was computed with, as taken (``affinity`` is what "auto" chose).
+    atoms : ndarray of shape (d, R)
+        All atoms, side by side, as admitted; of an `AtomArray` its own array, not a copy.
+    terms : Terms
+        What the clients agree on.
+    certificate : Certificate, optional
+        How near the optimum the grouping and the medians are.
+    """
+
+    mixing: Array
+    centres: Array
+    labels: IntArray
+    signs: Array
+    clients: tuple[str, ...]
+    client_of_atom: IntArray
+    spectrum: Array
+    support: IntArray
+    spread: Array
+    trust: Trust | None
+    rejected: tuple[Rejection, ...]
+    method: str
+    options: Mapping[str, Any]
+    _: KW_ONLY
+    atoms: Array
+    terms: Terms
+    certificate: Certificate | None = None
+
+    def __post_init__(self) -> None:
+        for name in (
+            "mixing",
+            "centres",
+            "labels",
+            "signs",
+            "client_of_atom",
+            "spectrum",
+            "support",
+            "spread",
+            "atoms",
+        ):
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):  # atoms may lie in a Dask array
+                object.__setattr__(self, name, readonly(value))
+        object.__setattr__(self, "options", dict(self.options))
+
+    @property
+    def n_components(self) -> int:
+        """r: how many components."""
+        return int(self.mixing.shape[1])
+
+    @property
+    def degenerate(self) -> IntArray:
+        """Components whose centre has a norm near zero: their direction means nothing."""
+        return np.flatnonzero(np.linalg.norm(self.centres, axis=0) < 1e-6)
+
+    def __repr__(self) -> str:
+        d, r = self.mixing.shape
+        lines = [
+            f"Aggregate by {self.method!r}: {r} components of {d} features "
+            f"from {len(self.clients)} clients ({self.labels.size} atoms)"
+        ]
+        lines += [
+            f"  component {a}: {self.support[a]} clients, median angle {self.spread[a]:.2f} degrees"
+            + (" (degenerate: its atoms cancel)" if a in self.degenerate else "")
+            for a in range(min(r, 12))
+        ]
+        if r > 12:
+            lines.append(f"  ... and {r - 12} more components")
+        if self.trust is not None:
+            lines += [f"  {line}" for line in self.trust.summary(6)]
+        lines += [f"  rejected {x.client!r}: {x.reason}" for x in self.rejected[:6]]
+        if len(self.rejected) > 6:
+            lines.append(f"  ... and {len(self.rejected) - 6} more rejected")
+        return "\n".join(lines)

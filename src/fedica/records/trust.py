@@ -1,0 +1,124 @@
+"""What the server thinks of every client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray
+
+
+@dataclass(frozen=True)
+class ClientTrust:
+    """One row of `Trust`: what the server thinks of one client.
+
+    Parameters
+    ----------
+    client : str
+        Its name.
+    verdict : {"trusted", "weak", "outlying"}
+        The verdict.
+    reason : str
+        Why, in words.
+    angle : float
+        Median angle of its atoms to the components they match, in degrees.
+    missing : tuple of int
+        Components that it lacks.
+    n_unmatched : int
+        How many of its atoms matched nothing.
+    influence : float
+        How far the aggregate moves without it: the largest angle over components, in degrees.
+    """
+
+    client: str
+    verdict: str
+    reason: str
+    angle: float
+    missing: tuple[int, ...]
+    n_unmatched: int
+    influence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """What the server thinks of every client, as columns; ``trust["client-07"]`` is one row.
+
+    Parameters
+    ----------
+    clients : tuple of str
+        The K clients.
+    verdict : tuple of str
+        "trusted", "weak" (as noisy as its declared samples explain) or "outlying".
+    reason : tuple of str
+        Why, in words.
+    angle : ndarray of shape (K,)
+        Median angle of a client's atoms to the components they match, in degrees.
+    angles : ndarray of shape (K, r)
+        Angle of the client's atom to each component; 90 where it has none.
+    has : ndarray of shape (K, r)
+        Whether the client has an atom for the component.
+    n_unmatched : ndarray of shape (K,)
+        Atoms that matched nothing.
+    influence : ndarray of shape (K,)
+        How far the aggregate moves without the client, in degrees.
+    """
+
+    clients: tuple[str, ...]
+    verdict: tuple[str, ...]
+    reason: tuple[str, ...]
+    angle: Array
+    angles: Array
+    has: Any
+    n_unmatched: IntArray
+    influence: Array
+
+    def __getitem__(self, client: str) -> ClientTrust:
+        try:
+            k = self.clients.index(client)
+        except ValueError:
+            raise KeyError(client) from None
+        return self._row(k)
+
+    def __iter__(self) -> Iterator[ClientTrust]:
+        return map(self._row, range(len(self.clients)))
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def rows(self, order: IntArray) -> Trust:
+        """Return the same for the clients in another order, or for some of them."""
+        return Trust(
+            clients=tuple(self.clients[k] for k in order),
+            verdict=tuple(self.verdict[k] for k in order),
+            reason=tuple(self.reason[k] for k in order),
+            angle=self.angle[order],
+            angles=self.angles[order],
+            has=self.has[order],
+            n_unmatched=self.n_unmatched[order],
+            influence=self.influence[order],
+        )
+
+    def named(self, verdict: str) -> tuple[str, ...]:
+        """Return the clients with this verdict."""
+        return tuple(c for c, v in zip(self.clients, self.verdict, strict=True) if v == verdict)
+
+    def summary(self, most: int) -> list[str]:
+        """Say in a few lines who is not simply trusted."""
+        doubted = [k for k, v in enumerate(self.verdict) if v != "trusted"]
+        doubted.sort(key=lambda k: (self.verdict[k], -self.angle[k]))
+        lines = [f"{self.verdict[k]}: {self.clients[k]!r}, {self.reason[k]}" for k in doubted[:most]]
+        return lines + ([f"... and {len(doubted) - most} more"] if len(doubted) > most else [])
+
+    def _row(self, k: int) -> ClientTrust:
+        return ClientTrust(
+            client=self.clients[k],
+            verdict=self.verdict[k],
+            reason=self.reason[k],
+            angle=float(self.angle[k]),
+            missing=tuple(int(a) for a in np.flatnonzero(~self.has[k])),
+            n_unmatched=int(self.n_unmatched[k]),
+            influence=float(self.influence[k]),
+        )
