@@ -116,7 +116,8 @@ def test_a_format_is_one_entry(tmp_path, monkeypatch):
     """What a new reader returns passes through the same choice of columns and the same check for missing values."""
     from fedica.readers import Reader, Sheet
 
-    monkeypatch.setitem(READERS, ".new", Reader(lambda path, columns: Sheet(X, ("id", "b"), {}), "something new"))
+    reader = Reader(lambda path, columns, options: Sheet(X, ("id", "b"), {}), "something new")
+    monkeypatch.setitem(READERS, ".new", reader)
     (tmp_path / "a.new").touch()
     assert read_data(tmp_path / "a.new").features == ("b",)
 

@@ -7,6 +7,18 @@ from typing import Annotated
 
 import typer
 
+from fedica.cli.reading import (
+    ChannelTypes,
+    Detrend,
+    EEGReference,
+    Highpass,
+    KeepBads,
+    Layer,
+    Mask,
+    Reference,
+    Smoothing,
+    Standardize,
+)
 from fedica.cli.voice import Json, Quiet, Verbose, Voice
 
 
@@ -24,6 +36,15 @@ def apply(
     ] = None,
     solver: Annotated[str, typer.Option(metavar="NAME", help="Solver of its own fit, to compare with.")] = "auto",
     drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Drop rows with missing values.")] = False,
+    highpass: Highpass = 1.0,
+    reference: EEGReference = Reference.average,
+    channel_types: ChannelTypes = "eeg",
+    keep_bads: KeepBads = False,
+    mask: Mask = None,
+    smoothing: Smoothing = 0.0,
+    standardize: Standardize = True,
+    detrend: Detrend = True,
+    layer: Layer = None,
     random_state: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of its own fit and of the split.")] = 0,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -34,6 +55,7 @@ def apply(
     Says whether they are more independent than those of the client's own fit, by the mean squared fourth-order
     cross-cumulant on samples that its own fit did not see. Nothing leaves the client.
     """
+    from fedica.readers import ReadOptions
     from fedica.workflow import apply_global
 
     with Voice(as_json=as_json, verbose=verbose, quiet=quiet) as voice:
@@ -46,6 +68,17 @@ def apply(
             solver=solver,
             drop_missing=drop_missing,
             random_state=random_state,
+            options=ReadOptions(
+                highpass=highpass,
+                reference=reference.value,
+                channel_types=channel_types,
+                keep_bads=keep_bads,
+                mask=mask,
+                smoothing=smoothing,
+                standardize=standardize,
+                detrend=detrend,
+                layer=layer,
+            ),
             progress=voice.progress,
         )
     voice.notes(applied.notes)

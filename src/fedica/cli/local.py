@@ -8,6 +8,18 @@ from typing import Annotated
 import typer
 
 from fedica.cli.console import print_table
+from fedica.cli.reading import (
+    ChannelTypes,
+    Detrend,
+    EEGReference,
+    Highpass,
+    KeepBads,
+    Layer,
+    Mask,
+    Reference,
+    Smoothing,
+    Standardize,
+)
 from fedica.cli.study import Independence, Mixing
 from fedica.cli.voice import Json, Quiet, Verbose, Voice
 
@@ -38,6 +50,15 @@ def local(
         Path | None, typer.Option(metavar="FILE", help="Which columns, in which order: one name a line.")
     ] = None,
     drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Drop rows with missing values.")] = False,
+    highpass: Highpass = 1.0,
+    reference: EEGReference = Reference.average,
+    channel_types: ChannelTypes = "eeg",
+    keep_bads: KeepBads = False,
+    mask: Mask = None,
+    smoothing: Smoothing = 0.0,
+    standardize: Standardize = True,
+    detrend: Detrend = True,
+    layer: Layer = None,
     min_samples: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Refuse fewer samples; the study's number holds too.")
     ] = None,
@@ -53,7 +74,7 @@ def local(
     Then lists everything that is in the file, and what is not. Identifiers and dates are left out with a note (on a
     terminal you are asked); missing values are refused, with counts, unless --drop-missing is given.
     """
-    from fedica.readers import read_names
+    from fedica.readers import ReadOptions, read_names
     from fedica.workflow import contribute
 
     with Voice(as_json=as_json, verbose=verbose, quiet=quiet) as voice:
@@ -74,6 +95,17 @@ def local(
             keep=(lambda name, why: voice.ask(f"Column {name!r} holds {why}. Use it all the same?"))
             if voice.may_ask
             else None,
+            options=ReadOptions(
+                highpass=highpass,
+                reference=reference.value,
+                channel_types=channel_types,
+                keep_bads=keep_bads,
+                mask=mask,
+                smoothing=smoothing,
+                standardize=standardize,
+                detrend=detrend,
+                layer=layer,
+            ),
             write=not dry_run,
             progress=voice.progress,
         )

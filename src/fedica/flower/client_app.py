@@ -65,6 +65,7 @@ def _contribute(content: RecordDict, _context: Context, node: Node, policy: Poli
         min_samples=policy.min_samples,
         key=policy.signing_key,
         random_state=policy.random_state,
+        options=policy.reading,
     )
     policy.check_components(sent.contribution.n_atoms)  # also where the rank of the data decided
     for note in sent.notes:
@@ -104,6 +105,7 @@ def _apply(content: RecordDict, context: Context, node: Node, policy: Policy) ->
         solver=policy.solver,
         drop_missing=policy.drop_missing,
         random_state=policy.random_state,
+        options=policy.reading,
     )
     for note in applied.notes:
         log(INFO, "fedica: %s", note)

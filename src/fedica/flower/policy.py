@@ -11,7 +11,7 @@ from typing import Any
 from fedica.arrays import check_int, check_number
 from fedica.errors import InputError, OptionError, PolicyError
 from fedica.flower.settings import make_settings, read_settings
-from fedica.readers import READERS
+from fedica.readers import READERS, ReadOptions, suffix_of
 from fedica.records import check_name
 
 SIMULATION = "FEDICA_SIMULATION"
@@ -43,6 +43,8 @@ class Policy:
         Seed of the fit.
     max_seconds : float
         After this time the client gives up, says so, and is free for the next request.
+    reading : ReadOptions
+        What the format of this client's data needs to be told: the table ``[reading]`` of the file.
     """
 
     max_components: int
@@ -54,6 +56,7 @@ class Policy:
     drop_missing: bool = False
     random_state: int = 0
     max_seconds: float = 3600.0
+    reading: ReadOptions = ReadOptions()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         check_int(self.max_components, "max-components", minimum=1)
@@ -120,8 +123,9 @@ def read_policy(node: Node) -> Policy:
 
 
 def _simulated(folder: Path, number: int) -> Node:
-    files = sorted(path for path in folder.iterdir() if path.suffix in READERS)
+    files = sorted(path for path in folder.iterdir() if suffix_of(path) in READERS)
     if number >= len(files):
         raise InputError(f"{folder}: client {number} was asked for; there are {len(files)} files of data.")
     file = files[number]
-    return Node(file.stem, file, folder / SIMULATED_POLICY, folder / "applied" / file.stem)
+    name = file.name[: -len(suffix_of(file))]
+    return Node(name, file, folder / SIMULATED_POLICY, folder / "applied" / name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -60,6 +60,10 @@ def make_settings(values: Mapping[str, Any], kind: type[T], *, base: Path | None
 
 def _value(name: str, value: Any, hint: Any, base: Path | None) -> Any:
     """Return the value as what the hint says, ``Path | None`` for one; a path is relative to ``base``."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise OptionError(f"{name!r} is a table of settings, [{name}]; {value!r} came.")
+        return make_settings(value, hint, base=base)
     wanted = next(x for x in (bool, int, float, str, Path) if x in (hint, *getattr(hint, "__args__", ())))
     if wanted is Path and isinstance(value, str) and value:
         return (base or Path()) / value

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fedica.readers.names import read_names
-from fedica.readers.registry import READERS, Reader, read_data
+from fedica.readers.options import ReadOptions
+from fedica.readers.registry import READERS, Reader, read_data, suffix_of
 from fedica.readers.sheet import Sheet, Table
 
-__all__ = ["READERS", "Reader", "Sheet", "Table", "read_data", "read_names"]
+__all__ = ["READERS", "ReadOptions", "Reader", "Sheet", "Table", "read_data", "read_names", "suffix_of"]

@@ -18,6 +18,7 @@ import numpy as np
 from fedica.arrays import Array
 from fedica.errors import DataError, FormatError
 from fedica.readers.cells import Column, Decimals, is_number_or_missing
+from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
 
 DELIMITERS = (";", "\t", ",", "|")
@@ -38,7 +39,7 @@ class Bytes:
     note: str = ""
 
 
-def read_delimited(path: Path, columns: Sequence[str] | None) -> Sheet:
+def read_delimited(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read a text table; find out for itself how it is written."""
     try:
         seen = look_at_bytes(path)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedica.errors import DataError, FormatError
+from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
 
 _BROKEN = (ValueError, EOFError, OSError, SyntaxError, TypeError, KeyError, OverflowError)
@@ -20,7 +21,7 @@ _DATA_NAMES = ("X", "x", "data")
 _FEATURE_NAMES = ("features", "feature_names", "columns", "channels")
 
 
-def read_npy(path: Path, columns: Sequence[str] | None) -> Sheet:
+def read_npy(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read one array of shape (n_samples, n_features); it stays on the disk until it is used."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -31,7 +32,7 @@ def read_npy(path: Path, columns: Sequence[str] | None) -> Sheet:
     return _sheet(array, None, path)
 
 
-def read_npz(path: Path, columns: Sequence[str] | None) -> Sheet:
+def read_npz(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read the array called ``X`` or ``data``, or the only table; names from ``features`` if they are there."""
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from fedica.errors import FormatError, MissingExtraError
+from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None) -> Sheet:
+def read_parquet(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read the columns of numbers of a parquet table; its nulls are missing values."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra

@@ -1,21 +1,23 @@
-"""One function that reads any file that people have; a format is one entry of a table."""
+"""One function that reads any file that people have; a format is one line of a table."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedica.errors import FormatError, InputError
-from fedica.readers.delimited import read_delimited
-from fedica.readers.numpy_files import read_npy, read_npz
-from fedica.readers.parquet import read_parquet
+from fedica.errors import FormatError, InputError, OptionError
+from fedica.readers.options import ReadOptions, option_name
 from fedica.readers.select import Keep, choose_columns, drop_or_refuse_missing
 from fedica.readers.sheet import Sheet, Table
+from fedica.readers.units import in_units
 
 PathLike = str | os.PathLike[str]
+Read = Callable[[Path, Sequence[str] | None, ReadOptions], Sheet]
+DEFAULT_OPTIONS = ReadOptions()
 
 
 @dataclass(frozen=True)
@@ -24,25 +26,49 @@ class Reader:
 
     Parameters
     ----------
-    read : callable
-        From the file and the names of the wanted columns (``None``: all) to a sheet.
+    how : callable or str
+        From the file, the names of the wanted columns (``None``: all) and the options to a sheet. A text names a
+        function of a module of `fedica.readers`, as in ``"parquet.read_parquet"``: it is imported when it is used.
     what : str
         The format, in words.
+    uses : tuple of str
+        The options that this format uses; others are refused.
+    extra : str, optional
+        The extra of fedica that must be installed.
     """
 
-    read: Callable[[Path, Sequence[str] | None], Sheet]
+    how: Read | str
     what: str
+    uses: tuple[str, ...] = ()
+    extra: str | None = None
+
+    def read(self, path: Path, columns: Sequence[str] | None, options: ReadOptions = DEFAULT_OPTIONS) -> Sheet:
+        """Read a file of this format."""
+        if not isinstance(self.how, str):
+            return self.how(path, columns, options)
+        module, function = self.how.split(".")
+        read: Read = getattr(importlib.import_module(f"fedica.readers.{module}"), function)
+        return read(path, columns, options)
 
 
-# A new format is one line here: its suffix, a function, and what it is.
+_EEG = ("highpass", "reference", "channel_types", "keep_bads")
+
+# A new format is one line here: its suffix, a function, what it is, the options that it uses, and the extra it needs.
 READERS: dict[str, Reader] = {
-    ".npy": Reader(read_npy, "numpy array"),
-    ".npz": Reader(read_npz, "numpy archive"),
-    ".csv": Reader(read_delimited, "text table"),
-    ".tsv": Reader(read_delimited, "text table"),
-    ".txt": Reader(read_delimited, "text table"),
-    ".parquet": Reader(read_parquet, "parquet table"),
+    ".npy": Reader("numpy_files.read_npy", "numpy array"),
+    ".npz": Reader("numpy_files.read_npz", "numpy archive"),
+    ".csv": Reader("delimited.read_delimited", "text table"),
+    ".tsv": Reader("delimited.read_delimited", "text table"),
+    ".txt": Reader("delimited.read_delimited", "text table"),
+    ".parquet": Reader("parquet.read_parquet", "parquet table", extra="tables"),
 }
+
+
+def suffix_of(path: PathLike) -> str:
+    """Return the suffix that tells the format, in lower case: ``.csv``, ``.nii.gz``; the last one if none is known."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    double = "".join(suffixes[-2:])
+    return double if double in READERS else "".join(suffixes[-1:])
 
 
 def read_data(
@@ -52,6 +78,8 @@ def read_data(
     lacking_ok: bool = False,
     drop_missing: bool = False,
     keep: Keep | None = None,
+    units: Mapping[str, str] | None = None,
+    options: ReadOptions = DEFAULT_OPTIONS,
 ) -> Table:
     """Read a client's data: finite numbers, one sample a row, and the names of the features if the file has them.
 
@@ -68,6 +96,10 @@ def read_data(
     keep : callable, optional
         Asked about each column of numbers that looks like an identifier or a date: its name and the reason, to a
         truth value. By default such columns are left out. Never asked when ``columns`` names them.
+    units : mapping of str to str, optional
+        Unit that each feature is wanted in, as a study says it. Where the file tells its own, the values are converted.
+    options : ReadOptions
+        What only some formats need to be told. An option that the format does not use must have its default.
 
     Returns
     -------
@@ -82,18 +114,53 @@ def read_data(
         If a column is missing or not of numbers, or values are missing.
     """
     file = _regular_file(path)
-    reader = READERS.get(file.suffix.lower())
+    suffix = suffix_of(file)
+    reader = READERS.get(suffix)
     if reader is None:
         raise FormatError(
-            f"{file}: the suffix {file.suffix!r} is not one that can be read; {', '.join(READERS)} are. "
+            f"{file}: the suffix {suffix!r} is not one that can be read; {', '.join(READERS)} are. "
             "Save the data as one of these."
         )
-    sheet = reader.read(file, columns)
+    _check_options(file, reader, options)
+    sheet = reader.read(file, columns, options)
+    return to_table(
+        sheet, str(file), columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
+    )
+
+
+def to_table(
+    sheet: Sheet,
+    source: str,
+    *,
+    columns: Sequence[str] | None = None,
+    lacking_ok: bool = False,
+    drop_missing: bool = False,
+    keep: Keep | None = None,
+    units: Mapping[str, str] | None = None,
+) -> Table:
+    """Turn what a reader found into data that can be fitted; the arguments are those of `read_data`.
+
+    ``source`` is what the data is called in what is said of it: the file.
+    """
+    file = Path(source)
     values, features, left_out, notes = choose_columns(sheet, file, columns, lacking_ok=lacking_ok, keep=keep)
     values, n_dropped = drop_or_refuse_missing(values, features, file, drop=drop_missing)
     if n_dropped:
         notes = (*notes, f"{n_dropped} rows with a missing value were dropped; {values.shape[0]} are left.")
-    return Table(values, features, str(file), left_out, n_dropped, (*sheet.notes, *notes))
+    values, of_each, said = in_units(values, features, sheet, source, units)
+    return Table(values, features, source, left_out, n_dropped, (*sheet.notes, *notes, *said), of_each)
+
+
+def _check_options(file: Path, reader: Reader, options: ReadOptions) -> None:
+    """Refuse an option that this format does not use: whoever gave it expects that it does something."""
+    for name in options.changed():
+        if name not in reader.uses:
+            users = [suffix for suffix, other in READERS.items() if name in other.uses]
+            raise OptionError(
+                f"{file}: {option_name(name)} says nothing about a {reader.what}"
+                + (f"; it is for {', '.join(users)}" if users else "")
+                + ". Leave it out."
+            )
 
 
 def _regular_file(path: PathLike) -> Path:

@@ -69,7 +69,7 @@ def _by_name(sheet: Sheet, file: Path, columns: Sequence[str], *, lacking_ok: bo
         if name in sheet.left_out:
             raise DataError(f"{file}: the column {name!r} must hold numbers; it holds {sheet.left_out[name]}.")
     place = {name: k for k, name in enumerate(names)}
-    lacking = [name for name in columns if name not in place]
+    lacking = [name for name in columns if name not in place and name not in sheet.unusable]
     if lacking and (not lacking_ok or len(lacking) == len(columns)):
         others = [name for name in names if name not in set(columns)][:5]
         raise DataError(
@@ -99,10 +99,23 @@ def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
         else:
             kept.append(k)
     values = sheet.values if len(kept) == len(names) else sheet.values[:, kept]
-    notes = [f"the column {name!r} was left out: it holds {why}." for name, why in left_out.items()]
+    notes = _why_left_out(left_out)
     if set(left_out) - set(sheet.left_out):
         notes.append("to keep a column that was left out, list the columns to use in a file and give it as --features.")
     return values, tuple(names[k] for k in kept) if sheet.names else None, left_out, tuple(notes)
+
+
+def _why_left_out(left_out: dict[str, str]) -> list[str]:
+    """Say what was left out: one sentence for all columns with the same reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        by_reason.setdefault(why, []).append(name)
+    return [
+        f"the column {names[0]!r} was left out: it holds {why}."
+        if len(names) == 1
+        else f"{len(names)} columns were left out: {_listed(names)} hold {why}."
+        for why, names in by_reason.items()
+    ]
 
 
 def suspicion(name: str, column: NDArray[Any], *, first: bool) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
@@ -22,12 +23,19 @@ class Sheet:
         Columns that hold no numbers, and what they hold instead.
     notes : tuple of str
         What the reader noticed, one sentence each.
+    units : tuple of str, optional
+        Unit of each column, if the file tells it.
+    unusable : mapping of str to str
+        Columns that the file itself says are not to be used (bad channels), and why: also when they are wanted, they
+        are left out, with a note of the reader.
     """
 
     values: NDArray[Any]
     names: tuple[str, ...] | None
     left_out: dict[str, str]
     notes: tuple[str, ...] = ()
+    units: tuple[str, ...] | None = None
+    unusable: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +56,8 @@ class Table:
         Rows that were dropped because a value was missing.
     notes : tuple of str
         What was noticed, one sentence each; everything that was left out is among them.
+    units : tuple of str, optional
+        Unit of each column, if the file tells it.
     """
 
     values: NDArray[Any]
@@ -56,3 +66,4 @@ class Table:
     left_out: dict[str, str]
     n_dropped: int
     notes: tuple[str, ...]
+    units: tuple[str, ...] | None = None

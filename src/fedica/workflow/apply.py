@@ -17,9 +17,9 @@ from fedica.errors import DataError, FedicaError, InputError, OptionError
 from fedica.exchange import PublicAggregate, read_aggregate, read_study
 from fedica.exchange.files import PathLike, write_atomic
 from fedica.local import Recovered, cross_cumulants, recover
-from fedica.readers import read_data
+from fedica.readers import ReadOptions, read_data
 from fedica.records import Study
-from fedica.workflow.contribute import Progress, scaled
+from fedica.workflow.contribute import Progress, scaled, units_of
 from fedica.workflow.fields import parent_exists
 from fedica.workflow.fit import fit_client
 
@@ -69,6 +69,7 @@ def apply_global(
     solver: str = "auto",
     drop_missing: bool = False,
     random_state: RandomState = 0,
+    options: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     progress: Progress | None = None,
 ) -> Applied:
     """Recover a client's sources with the global mixing matrix, and compare with its own fit.
@@ -91,6 +92,8 @@ def apply_global(
         Whether rows with missing values are dropped, rather than refused.
     random_state : int, RandomState, Generator or None
         Seed of its own fit, and of the split of the samples.
+    options : ReadOptions
+        What only some formats need to be told; the same as when the client contributed.
     progress : callable, optional
         Told what is being done.
 
@@ -109,7 +112,9 @@ def apply_global(
 
     tell(f"reading {os.fspath(data)}")
     features = public.terms.features or (agreed.features if agreed else None)
-    table = read_data(data, columns=features, lacking_ok=True, drop_missing=drop_missing)
+    table = read_data(
+        data, columns=features, lacking_ok=True, drop_missing=drop_missing, units=units_of(agreed), options=options
+    )
     X = np.asarray(scaled(table, agreed), dtype=np.float64)
     mixing = np.where(public.degenerate, 0.0, public.mixing)
     if features is not None and table.features is not None and len(table.features) < len(features):

@@ -14,7 +14,7 @@ from fedica.errors import DataError, InputError, OptionError
 from fedica.exchange import SigningKey, contribution_to_bytes, read_signing_key, read_study
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.files import PathLike, write_atomic
-from fedica.readers import Table, read_data
+from fedica.readers import ReadOptions, Table, read_data
 from fedica.readers.select import Keep
 from fedica.records import Contribution, Study
 from fedica.workflow.fields import Field, fields_of, parent_exists
@@ -69,6 +69,7 @@ def contribute(
     key: SigningKey | PathLike | None = None,
     random_state: RandomState = 0,
     keep: Keep | None = None,
+    options: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     write: bool = True,
     progress: Progress | None = None,
 ) -> Contributed:
@@ -103,6 +104,8 @@ def contribute(
         Seed of the fit.
     keep : callable, optional
         Asked about columns that look like identifiers or dates; see `read_data`.
+    options : ReadOptions
+        What only some formats need to be told: filters, channel types, a mask.
     write : bool
         Whether to write the file; ``False`` shows what would be written.
     progress : callable, optional
@@ -124,7 +127,9 @@ def contribute(
         parent_exists(output)
 
     tell(f"reading {os.fspath(data)}")
-    table = read_data(data, columns=columns, drop_missing=drop_missing, keep=keep)
+    table = read_data(
+        data, columns=columns, drop_missing=drop_missing, keep=keep, units=units_of(agreed), options=options
+    )
     n_samples, n_features = table.values.shape
     least = max(2, agreed.min_samples if agreed else 2, check_int(min_samples or 2, "min_samples", minimum=2))
     if n_samples < least:
@@ -168,6 +173,11 @@ def scaled(table: Table, study: Study | None) -> np.ndarray[tuple[int, ...], np.
         return table.values
     factor = dict(zip(study.features, study.scales, strict=True))
     return np.asarray(table.values * np.array([factor[name] for name in table.features]), dtype=np.float64)
+
+
+def units_of(study: Study | None) -> dict[str, str] | None:
+    """Return the unit of each feature of a study that gives them."""
+    return None if study is None or study.units is None else dict(zip(study.features, study.units, strict=True))
 
 
 def declared_samples(n_samples: int, study: Study | None) -> int | None:

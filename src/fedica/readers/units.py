@@ -1,0 +1,80 @@
+"""Units of the features: what a file is measured in, to what a study wants; atoms depend on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedica.errors import DataError
+from fedica.readers.sheet import Sheet
+
+_PREFIX = {"": 1.0, "k": 1e3, "m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9, "p": 1e-12, "f": 1e-15}
+_WORDS = {"milli": "m", "micro": "u", "nano": "n", "pico": "p", "femto": "f"}
+_UNIT = re.compile(r"([kmuµμnpf]?)(V|T)(?:/(c?m))?")
+
+
+def scale_of(unit: str) -> tuple[str, float] | None:
+    """Return what is measured and in how many of its SI units: ``"uV"`` is ("V", 1e-6); nothing for other texts."""
+    text = unit.strip()
+    word = re.fullmatch(r"(?i)(milli|micro|nano|pico|femto)?(volt|tesla)s?", text)
+    if word:
+        text = _WORDS.get((word[1] or "").lower(), "") + word[2][0].upper()
+    found = _UNIT.fullmatch(text)
+    if found is None:
+        return None
+    prefix, base, per = found.groups()
+    return (base + ("/m" if per else ""), _PREFIX[prefix] / (0.01 if per == "cm" else 1.0))
+
+
+def in_units(
+    values: NDArray[Any],
+    features: tuple[str, ...] | None,
+    sheet: Sheet,
+    source: str,
+    wanted: Mapping[str, str] | None,
+) -> tuple[NDArray[Any], tuple[str, ...] | None, tuple[str, ...]]:
+    """Return the values in the wanted units, the unit of each column, and what is to be said of it.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_features)
+        Columns of the sheet.
+    features : tuple of str, optional
+        Their names.
+    sheet : Sheet
+        Where they are from, and in which units. Without units nothing is done.
+    source : str
+        The file.
+    wanted : mapping of str to str, optional
+        Unit that each feature is wanted in.
+    """
+    if sheet.units is None or features is None or sheet.names is None:
+        return values, None, ()
+    of_file = dict(zip(sheet.names, sheet.units, strict=True))
+    came = tuple(of_file[name] for name in features)
+    if wanted is None:
+        return values, came, ()
+    goal = tuple(wanted.get(name, of_file[name]) for name in features)
+    factors = np.array([_factor(*pair, source) for pair in zip(features, came, goal, strict=True)])
+    if np.all(factors == 1.0):
+        return values, goal, ()
+    changed = sorted({f"{a} to {b}" for a, b in zip(came, goal, strict=True) if a != b})
+    said = (f"converted from {', '.join(changed)}, as the study says.",)
+    return values * factors.astype(values.dtype), goal, said
+
+
+def _factor(name: str, came: str, goal: str, source: str) -> float:
+    if came == goal:
+        return 1.0
+    has, wants = scale_of(came), scale_of(goal)
+    if has is None or wants is None or has[0] != wants[0]:
+        raise DataError(
+            f"{source}: {name!r} is wanted in {goal!r}; the file has {came!r}, which cannot be turned into that. "
+            "Correct the unit in the study, or leave it out of it."
+        )
+    ratio = has[1] / wants[1]
+    return float(f"{ratio:.12g}")  # 1e-6 / 1e-6 is one, not nearly one
