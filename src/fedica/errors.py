@@ -10,6 +10,7 @@
     │   ├── OptionError              an argument: an unknown name, a number out of range
     │   └── FormatError              a file that is not what it should be
     ├── GroupingError (ValueError)   the atoms do not form the groups that were asked for
+    ├── FetchError                   a data set cannot be downloaded
     └── MissingExtraError (ImportError)   an optional part is not installed; says how to install it
 
 The command line turns each of them into its sentence and exit code 1.
@@ -63,6 +64,10 @@ class FormatError(InputError):
 
 class GroupingError(FedicaError, ValueError):
     """The atoms do not form the groups that were asked for."""
+
+
+class FetchError(FedicaError):
+    """A data set cannot be downloaded."""
 
 
 class MissingExtraError(FedicaError, ImportError):

@@ -1,0 +1,172 @@
+"""Recordings of brains: EEG, MEG, fMRI."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+from scipy.io import loadmat
+
+from fedica.arrays import Array
+from fedica.datasets.archive import Archive, fetch
+from fedica.datasets.found import Files, Origin, Recording
+
+_PYNTBCI = Archive(
+    "pyntbci",
+    "1.8.3",
+    "0ced4da61bb46e5aec8b18623d40c0244eebd791554afb21fa5187d7bc3a7889",
+    45,
+    {
+        "pyntbci/data/thielen2021_sub-01.npz": "68e8c07894884bb5848b7512d0e645d28d39e591782c290ce641407753e37f86",
+        "pyntbci/data/thielen2021_sub-02.npz": "f9cff9a55f81da869e31690d6dcc97164bc6b4910aa65dfb2fc5b7eee0fe041f",
+        "pyntbci/data/thielen2021_sub-03.npz": "0139381e89ddecf157768e32aebd610ec19edbbf66b7a5a8cd9c2cd754e34821",
+        "pyntbci/data/thielen2021_sub-04.npz": "b66f7009d025cc7b5f96f6269cf51df3ee831652fc33e859cea980986e385031",
+        "pyntbci/data/thielen2021_sub-05.npz": "67748f4eb40cba1f433370002ce5b1856ec905dfd3654349c2947e06fbf3fe55",
+    },
+)
+_PYPREP = Archive(
+    "pyprep",
+    "0.4.3",
+    "4e7713f214bdcbb23f1c1f1eb20602e13731961bd33d1b5fc78a1c38d02fbac0",
+    20,
+    {"examples/matlab_results/EEG_raw.mat": "53c7262c5c22b371aa51463e520e4d4fa27fee84bee1197bb782b5b6fa915375"},
+    source=True,
+)
+_EEGLABIO = Archive(
+    "eeglabio",
+    "0.1.4",
+    "8e772570bb2a8fb13286fa2dd321e831686c097b34409c97679fb8c84b46e7a2",
+    7,
+    {"eeglabio/tests/data/test_raw.fif": "b1dbe0150bd036cc2446f352265cdaf7deb7fa8eafb16eec6c64e403f4176e52"},
+    source=True,
+)
+_NITIME = Archive(
+    "nitime",
+    "0.12.1",
+    "19442111829b94fa9aa9849bdfb6aa92bc5467ba74194b18450728e432086882",
+    4,
+    {
+        "nitime/data/fmri_timeseries.csv": "b272a7a8e1981d1b4542e739e5244be41c1bfee8a8d3cd224b87605ec72c2ffd",
+        "nitime/data/fmri1.nii.gz": "473b394d20815b9982341877f1ee3e6a29e3b722f01ff045bf5a3fca2f9d66fe",
+        "nitime/data/fmri2.nii.gz": "d89a16f4e17d55b1d08faa6f4a024aab067d8ab4571fe9fb2eaa1634b45cc618",
+    },
+    platform=(
+        *("--platform", "manylinux_2_28_x86_64", "--python-version", "3.11"),
+        *("--implementation", "cp", "--abi", "abi3"),
+    ),
+)
+
+EIGHT_CHANNELS = ("Fpz", "T7", "O1", "POz", "Oz", "Iz", "O2", "T8")
+"""Of `fetch_eeg_five`, in the order of the package's own file of electrodes."""
+# fmt: off
+SIXTY_FOUR_CHANNELS = (
+    "FC5", "FC3", "FC1", "FCz", "FC2", "FC4", "FC6",
+    "C5", "C3", "C1", "Cz", "C2", "C4", "C6",
+    "CP5", "CP3", "CP1", "CPz", "CP2", "CP4", "CP6",
+    "Fp1", "Fpz", "Fp2", "AF7", "AF3", "AFz", "AF4", "AF8",
+    "F7", "F5", "F3", "F1", "Fz", "F2", "F4", "F6", "F8",
+    "FT7", "FT8", "T7", "T8", "T9", "T10", "TP7", "TP8",
+    "P7", "P5", "P3", "P1", "Pz", "P2", "P4", "P6", "P8",
+    "PO7", "PO3", "POz", "PO4", "PO8", "O1", "Oz", "O2", "Iz",
+)
+# fmt: on
+"""Of `fetch_eeg_64`: the order of the EDF files of that study, which is not in the .mat file."""
+
+
+def fetch_eeg_five() -> dict[str, Recording]:
+    """EEG of five people who looked at flickering symbols: a real federation of five clients.
+
+    Each of 100 trials lasts 10.5 s; they lie one after the other, 2520 samples each. The data was cleaned and filtered
+    by those who published it, and is in volts.
+
+    Returns
+    -------
+    dict of str to Recording
+        ``"sub-01"`` to ``"sub-05"``; each 252000 samples of 8 channels at 240 Hz, float32.
+    """
+    origin = Origin(
+        "pyntbci 1.8.3",
+        "BSD-3-Clause",
+        "Thielen, Marsman, Farquhar, Desain (2021), J. Neural Eng. 18(5) 056007, doi:10.1088/1741-2552/abecef",
+    )
+    people = {}
+    for name, path in fetch(_PYNTBCI).items():
+        with np.load(path, allow_pickle=False) as file:
+            trials, sfreq = file["X"], float(file["fs"])  # (trials, channels, samples)
+        data = trials.transpose(0, 2, 1).reshape(-1, trials.shape[1])
+        people[name.removeprefix("thielen2021_").removesuffix(".npz")] = Recording(
+            data, EIGHT_CHANNELS, sfreq, "V", origin
+        )
+    return people
+
+
+def fetch_eeg_64() -> Recording:
+    """EEG of one person at rest with open eyes, 64 channels of the 10-10 system, as recorded.
+
+    Subject 4, run 1 of the EEG Motor Movement/Imagery study. The last 128 samples of the file are padding of zeros, and
+    are left out.
+
+    Returns
+    -------
+    Recording
+        9632 samples of 64 channels at 160 Hz, in volts.
+    """
+    origin = Origin(
+        "pyprep 0.4.3",
+        "MIT",
+        "Schalk, McFarland, Hinterberger, Birbaumer, Wolpaw (2004), IEEE Trans. Biomed. Eng. 51(6); "
+        "PhysioNet eegmmidb, doi:10.13026/C28G6P",
+    )
+    microvolts = loadmat(fetch(_PYPREP)["EEG_raw.mat"])["save_data"].T
+    n_recorded = 1 + int(np.flatnonzero(microvolts.any(axis=1))[-1])
+    return Recording(microvolts[:n_recorded] * 1e-6, SIXTY_FOUR_CHANNELS, 160.0, "V", origin)
+
+
+def fetch_fmri_rois() -> Recording:
+    """Resting fMRI of one person, averaged over regions of interest.
+
+    The first three columns are white matter, ventricles and the whole brain; 28 regions follow.
+
+    Returns
+    -------
+    Recording
+        250 scans of 31 regions, one in 1.89 s, in the scanner's own unit.
+    """
+    path = fetch(_NITIME)["fmri_timeseries.csv"]
+    names, values = _numbers(path)
+    return Recording(values, names, 1 / 1.89, "arbitrary", _NITIME_ORIGIN)
+
+
+def fetch_fmri_images() -> Files:
+    """Two fMRI images of a small block of one brain: 10 x 10 x 18 voxels, 40 scans each, one in 1.35 s.
+
+    Returns
+    -------
+    Files
+        ``fmri1.nii.gz`` and ``fmri2.nii.gz``.
+    """
+    files = fetch(_NITIME)
+    return Files((files["fmri1.nii.gz"], files["fmri2.nii.gz"]), _NITIME_ORIGIN)
+
+
+def fetch_meg() -> Files:
+    """MEG and EEG of one person who heard and saw things, as MNE-Python reads it.
+
+    Returns
+    -------
+    Files
+        ``test_raw.fif``: 366 channels, 14400 samples at 600.6 Hz.
+    """
+    origin = Origin("eeglabio 0.1.4", "BSD-3-Clause", "A short piece of the sample data set of MNE-Python")
+    return Files((fetch(_EEGLABIO)["test_raw.fif"],), origin)
+
+
+_NITIME_ORIGIN = Origin("nitime 0.12.1", "BSD-3-Clause", "Distributed with nitime, https://nipy.org/nitime")
+
+
+def _numbers(path: Path) -> tuple[tuple[str, ...], Array]:
+    """Return the names of the columns of a text table, and its numbers."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        names, *rows = csv.reader(stream)
+    return tuple(names), np.array(rows, dtype=np.float64)
