@@ -127,12 +127,20 @@ def test_the_default_settles_on_few_samples(law, n, make_mixture):
 
 
 def test_subsamples_grow_and_end_with_all_data():
-    """The sizes grow at least twofold and end at n; small data is used whole from the start."""
-    sizes = stage_sizes(1_000_000, 20)
-    assert sizes[0] == 2000
-    assert sizes[-1] == 1_000_000
-    assert all(b >= 2 * a for a, b in pairwise(sizes))
+    """The sizes grow two- to eightfold and end at n; small data is used whole from the start."""
+    for n, r in [(1_000_000, 20), (100_000, 64), (100_000, 100), (5_000, 10), (4_000, 2)]:
+        sizes = stage_sizes(n, r)
+        assert sizes[0] == max(2000, 50 * r, min(r * r, n // 8))
+        assert sizes[-1] == n
+        assert all(2 * a <= b <= 8.01 * a for a, b in pairwise(sizes))
     assert stage_sizes(3000, 20) == [3000]
+
+
+def test_the_largest_subsample_stays_within_its_memory():
+    """Of however many samples, no subsample takes more than 128 MB."""
+    *small, n = stage_sizes(10**10, 64)
+    assert n == 10**10
+    assert 2**24 < 4 * 64 * small[-1] <= 2**27
 
 
 def test_restarts_keep_the_least_gaussian(make_mixture):

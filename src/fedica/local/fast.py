@@ -17,16 +17,16 @@ from fedica.arrays import Array
 from fedica.local.rotation import Rotation, column_steps, not_settled, polars, random_rotation, subsample_size
 from fedica.local.whitened import Whitened, logcosh
 
-GROWTH = 6
-"""Each subsample is this many times larger than the one before."""
-FIRST_PER_SQUARE = 2
-"""The first subsample has this times r^2 samples, if there are: few do not show which way to turn at first."""
+GROWTH = 8
+"""Each subsample is at most this many times larger than the one before."""
+FIRST_PER_SQUARE = 1
+"""The first subsample has this times r^2 samples, if there are: fewer do not show which way to turn at first."""
 MAX_SUBSAMPLE_BYTES = 2**27
 """The largest subsample held in memory, in single precision."""
-MAX_STEPS_NEAR = 20
+MAX_STEPS_NEAR = 30
 """Steps on a subsample: it need only bring R near."""
 PATIENCE = 8
-"""A subsample whose columns still turn freely after this many steps is too small for these sources."""
+"""A subsample whose columns still turn freely after this many steps is left for a larger one, if there is one."""
 FULL_STEPS, STALL, LEAST_SHARE = 30, 20, 0.25
 """From step 30 on, steps are halved whenever 20 of them have brought no progress, down to a quarter."""
 SHARE_OF_SAMPLING_ERROR = 0.03
@@ -69,7 +69,8 @@ def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: 
     starts = [random_rotation(r, rng) for _ in range(n_init)]
     n_iter, rate = 0, None
     for part, size, next_size in zip(data.subsamples(small, rng), small, sizes[1:], strict=True):
-        near = _best([_come_near(part, start) for start in starts], part)
+        patience = MAX_STEPS_NEAR if size == small[-1] else PATIENCE  # steps on all data cost many times more
+        near = _best([_come_near(part, start, patience) for start in starts], part)
         starts, n_iter = [near.matrix], n_iter + near.n_iter
         # Fluctuations of the Hessian shrink like 1/sqrt(n), and the rate of contraction with them; twice that is safe.
         rate = None if near.rate is None else 2 * near.rate * np.sqrt(size / next_size)
@@ -83,13 +84,13 @@ def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: 
 
 
 def stage_sizes(n: int, r: int) -> list[int]:
-    """Return the sizes of the subsamples, each several times the one before, and n at the end."""
-    largest = min(n // 2, MAX_SUBSAMPLE_BYTES // (4 * r))
-    sizes, size = [], max(subsample_size(r), min(FIRST_PER_SQUARE * r * r, n // GROWTH))
-    while size <= largest:
-        sizes.append(size)
-        size *= GROWTH
-    return [*sizes, n]
+    """Return the sizes of the subsamples, in equal ratios of at most `GROWTH`, and n at the end."""
+    first = max(subsample_size(r), min(FIRST_PER_SQUARE * r * r, n // GROWTH))
+    if n < 2 * first:
+        return [n]
+    n_stages = int(np.ceil(np.log(n / first) / np.log(GROWTH)))
+    sizes = np.geomspace(first, n, n_stages + 1)[:-1].astype(int).tolist()
+    return [*(size for size in sizes if 4 * r * size <= MAX_SUBSAMPLE_BYTES), n]
 
 
 def newton_steps(
@@ -121,8 +122,8 @@ def newton_steps(
     return Settled(current, n_iter, left, rate)
 
 
-def _come_near(data: Whitened, start: Array) -> Settled:
-    """Take Newton steps on a subsample until they are small beside its sampling error, or it shows to be too small."""
+def _come_near(data: Whitened, start: Array, patience: int) -> Settled:
+    """Take Newton steps on a subsample until they are small beside its sampling error, or patience is at its end."""
     sampling_error = np.sqrt(data.n_components / data.n_samples)
     step_from = step_on(data)
     current, before, n_iter, largest = start, np.inf, 0, 0.0
@@ -134,7 +135,7 @@ def _come_near(data: Whitened, start: Array) -> Settled:
         # Steps that do not shrink are leaving a saddle, however small they are.
         if typical <= 0.3 * sampling_error and largest <= min(sampling_error, before / 2):
             return Settled(current, n_iter, largest, largest / before if before < 0.5 else None)
-        if n_iter >= PATIENCE and typical > 0.9:
+        if n_iter >= patience and typical > 0.9:
             break
     return Settled(current, n_iter, largest, None)
 

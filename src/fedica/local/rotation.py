@@ -37,8 +37,9 @@ class Rotation:
 
 def column_steps(new: Array, old: Array) -> Array:
     """Change of each unit column, up to its sign. new, old : (..., r, m) -> (..., m)."""
-    signs = np.where(np.sum(new * old, axis=-2, keepdims=True) < 0, -1.0, 1.0)
-    return np.asarray(np.sqrt(np.sum((new * signs - old) ** 2, axis=-2)))
+    signs = np.copysign(1.0, np.einsum("...ij,...ij->...j", new, old))
+    moved = new * signs[..., None, :] - old
+    return np.asarray(np.sqrt(np.einsum("...ij,...ij->...j", moved, moved)))
 
 
 def polars(matrices: Array) -> Array:

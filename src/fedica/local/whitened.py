@@ -92,7 +92,21 @@ class Whitened:
         frame = self._frame
         Z = self._blocks.take(drawn[order], lambda rows: frame.whiten(rows).astype(np.float32))
         parts = [Z[order < size] for size in sizes[:-1]] + [Z]  # row i of Z was drawn as number order[i]
-        return [Whitened(ArrayBlocks(_white_again(part), SINGLE_ROWS)) for part in parts]
+        return [Whitened._white_again(part) for part in parts]
+
+    @classmethod
+    def _white_again(cls, Z: NDArray[np.float32]) -> Whitened:
+        """Make a subsample exactly white by the nearest such map. Z : (n, r).
+
+        As a part of white data it is white to sqrt(r / n) only, and that error alone can hide weak components from a
+        solver. The map is symmetric and near the identity, so a rotation found after it is one of Z to second order.
+        It meets the rotation, not the samples.
+        """
+        view = cls(ArrayBlocks(Z, SINGLE_ROWS))
+        values, vectors = eigh((Z.T @ Z).astype(np.float64) / Z.shape[0])
+        if values[0] >= 0.1:  # else the draw has missed rare events: there is nothing to scale up
+            view._frame = _Frame(None, ((vectors / np.sqrt(values)) @ vectors.T).astype(np.float32))
+        return view
 
     def hold(self) -> Whitened:
         """Return the same data, whitened once and kept in memory if it fits: for solvers that read it many times."""
@@ -130,15 +144,3 @@ class Whitened:
         if lift is not None:
             total = lift @ total
         return total / self.n_samples, slope / self.n_samples
-
-
-def _white_again(Z: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Make a subsample exactly white by the nearest such map. Z : (n, r).
-
-    As a part of white data it is white to sqrt(r / n) only, and that error alone can hide weak components from a
-    solver. The map is symmetric and near the identity, so a rotation found after it is one of Z to second order.
-    """
-    values, vectors = eigh((Z.T @ Z).astype(np.float64) / Z.shape[0])
-    if values[0] < 0.1:  # rare events that the draw has missed: there is nothing to scale up
-        return Z
-    return np.asarray(Z @ ((vectors / np.sqrt(values)) @ vectors.T).astype(np.float32))
