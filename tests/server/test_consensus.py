@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -266,3 +268,18 @@ class TestOrder:
         assert w[v <= found].sum() >= w.sum() / 2 * (1 - 1e-9)
         assert w[v < found].sum() <= w.sum() / 2 * (1 + 1e-9)
         assert weighted_median(v[:0], w[:0], empty=-7.0) == -7.0
+
+
+def test_atoms_of_a_whole_brain_need_no_square_of_their_length():
+    """A matrix of features by features would take 3.2 GB here; the atoms themselves take 2 MB."""
+    rng = np.random.default_rng(0)
+    truth = unit(rng.standard_normal((20_000, 3)))
+    contributions = send(honest_blocks(rng, truth, 4), rng)
+    tracemalloc.start()
+    try:
+        result = aggregate(contributions, 3)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.support.tolist() == [4, 4, 4]
+    assert peak < 100e6

@@ -81,9 +81,11 @@ def find_consensus(
     proof = clusters.objective, clusters.lower_bound
     del clusters, signs, points  # one number for each of very many atoms is not little
     asked, asked_owner, axes = _panel(atoms, owner, drawn, r)
-    starts = [unit(axes @ start) for start in starts] + _closest_client(asked, asked_owner, r, rng)
+    starts = [unit(start if axes is None else axes @ start) for start in starts]
+    starts += _closest_client(asked, asked_owner, r, rng)
     ends = [_concentrate(asked, asked_owner, start) for start in starts]
-    reference = unit(axes.T @ min(ends, key=lambda end: _tightness(asked, asked_owner, end)))  # the first on a tie
+    tightest = min(ends, key=lambda end: _tightness(asked, asked_owner, end))  # the first on a tie
+    reference = unit(tightest if axes is None else axes.T @ tightest)
 
     standing = standing_of(atoms, owner, reference)
     voices = share_of_voice(atoms, owner, standing, r)
@@ -133,17 +135,17 @@ def share_of_voice(atoms: Columns, owner: IntArray, standing: Relative, n_compon
     return np.asarray(1 / counts[inverse.ravel()])
 
 
-def _panel(atoms: Columns, owner: IntArray, drawn: Drawn, r: int) -> tuple[Array, IntArray, Array]:
+def _panel(atoms: Columns, owner: IntArray, drawn: Drawn, r: int) -> tuple[Array, IntArray, Array | None]:
     """Return the atoms of all clients, or of the clients drawn first where there are very many; and the axes, (p, d).
 
     Which half agrees best is settled among the panel; everybody is heard in the last step. Long atoms that are too many
-    to be kept are seen along their leading directions: that is enough for a start.
+    to be kept are seen along their leading directions: that is enough for a start. No axes: the atoms as they are.
     """
     d, _ = atoms.shape
     inside = drawn.atoms_of_first(PANEL) if int(owner[-1]) >= PANEL else np.arange(owner.size)
     numbered = np.cumsum(np.diff(owner[inside], prepend=owner[inside[0]]) != 0)
     if d <= r + MARGIN or 8 * d * inside.size <= PANEL_BYTES:
-        return atoms.take(inside), numbered, np.eye(d)
+        return atoms.take(inside), numbered, None
     directions = leading_directions(atoms, r, margin=MARGIN)
     return unit(directions.coordinates(atoms).take(inside)), numbered, directions.axes
 
