@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from fedica import Aggregate, Contribution, aggregate
 from fedica.exchange import read_contributions, read_folder, write_contribution, write_folder
+from fedica.readers.voxels import voxel_names
 from fedica.records import Rejection
 from fedica.report import write_report
 from fedica.simulate.atoms import atoms_federation
@@ -96,6 +97,29 @@ def image_contributions(n_clients=12, n_images=9, seed=0):
     ]
 
 
+def ball_contributions(n_clients=6, n_components=5, shape=(24, 29, 22), seed=0):
+    """Clients that send maps over the voxels of an ellipsoid with a hole; the last one sends noise."""
+    rng, grid = np.random.default_rng(seed), np.indices(shape)
+    centre = (np.array(shape).reshape(3, 1, 1, 1) - 1) / 2
+    radius = np.sqrt((((grid - centre) / (0.45 * 2 * centre)) ** 2).sum(axis=0))
+    mask = (radius < 1) & (radius > 0.2)
+    inside = np.argwhere(mask)
+    peaks = inside[rng.choice(len(inside), n_components, replace=False)]
+    truth = np.exp(-((inside[:, None] - peaks) ** 2).sum(axis=2) / 18)
+    truth /= np.linalg.norm(truth, axis=0)
+    names = voxel_names(mask)
+    return [
+        Contribution(
+            f"scanner-{k}",
+            truth + (0.1 / np.sqrt(len(inside)) if k < n_clients - 1 else 1) * rng.standard_normal(truth.shape),
+            200,
+            features=names,
+            independence="features",
+        )
+        for k in range(n_clients)
+    ]
+
+
 def named_federation(clients, features, *, n_components=3, seed=1):
     """Clients and features of these names."""
     drawn = atoms_federation(len(clients), n_components, n_features=len(features), random_state=seed)
@@ -150,6 +174,7 @@ def make_case(tmp_path_factory):
         "alone": lambda: _from_folder(folder, "alone", atoms_federation(1, 5, n_features=6).contributions, 5),
         "large": lambda: _from_folder(folder, "large", atoms_federation(300, 20, n_features=64).contributions, 20),
         "images": lambda: _from_folder(folder, "images", image_contributions(), 9, ("hospital-10", "hospital-11")),
+        "slices": lambda: _from_folder(folder, "slices", ball_contributions(), 5, ("scanner-5",)),
         "hostile": lambda: _from_folder(folder, "hostile", named_federation(HOSTILE_CLIENTS, HOSTILE_FEATURES), 3),
         "scalp": lambda: _from_folder(
             folder,

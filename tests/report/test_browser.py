@@ -11,7 +11,7 @@ import pytest
 from fedica.report import headline
 
 BOXES = Path(__file__).with_name("boxes.js").read_text(encoding="utf-8")
-CASES = ["demo", "attack", "alone", "large", "images", "hostile", "scalp"]
+CASES = ["demo", "attack", "alone", "large", "images", "hostile", "scalp", "slices"]
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
@@ -253,6 +253,8 @@ def test_it_prints_in_light_colours_and_whole(make_case, chrome):
     time.sleep(0.2)
     assert chrome.run("return getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
     assert chrome.run("return getComputedStyle(document.querySelector('.chooser')).display") == "none"
+    headings = "Array.from(document.querySelectorAll('.sort'), (x) => getComputedStyle(x).display)"
+    assert set(chrome.run(f"return {headings}")) == {"contents"}  # boxes are lost where a heading is repeated
     frames = "Array.from(document.querySelectorAll('.scroll'))"
     assert chrome.run(f"return {frames}.filter((x) => x.scrollHeight > x.clientHeight + 2).length") == 0
     assert chrome.run("return document.getElementById('spectrum').layout.font.color") == "#1b1f24"

@@ -1,4 +1,4 @@
-"""What each component looks like over the features: bars, a profile, an image, or a scalp map."""
+"""What each component looks like over the features: bars, a profile, an image, a scalp map, or slices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from fedica.errors import OptionError
 from fedica.records import Aggregate
 from fedica.report.agreement import confidence_cones
 from fedica.report.headline import short
-from fedica.report.png import picture
-from fedica.report.scalp import Montage, montage_of, scalp_maps
+from fedica.report.png import outlined_picture, picture
+from fedica.report.scalp import montage_of, scalp_maps
+from fedica.report.slices import outline, peak_of, slices_through_peak, voxels_of
 
 ImageShape = tuple[int, int]
 MOST_BARS = 24
@@ -47,12 +48,14 @@ class ComponentCard:
         Its number, how many clients see it, the median angle of their atoms, the half-angle of its cone (NaN: none).
     degenerate : bool
         Whether its direction means nothing.
-    kind : {"bars", "profile", "image", "scalp"}
+    kind : {"bars", "profile", "image", "scalp", "slices"}
         How its values are shown.
     picture : str
         Data address of the image or map; the path of the profile.
     description : str
         The same for those who do not see it.
+    where : str
+        Which part of it the picture shows; may be empty.
     bars : tuple of Bar
         All features, or the largest.
     largest : float
@@ -67,6 +70,7 @@ class ComponentCard:
     kind: str
     picture: str
     description: str
+    where: str
     bars: tuple[Bar, ...]
     largest: float
 
@@ -79,13 +83,14 @@ def feature_names(aggregate: Aggregate) -> tuple[str, ...]:
 def component_cards(aggregate: Aggregate, *, image: ImageShape | str = "auto") -> tuple[ComponentCard, ...]:
     """Prepare every component for the page; ``image`` is a shape, "auto" or "no"."""
     names, cones = feature_names(aggregate), confidence_cones(aggregate)
-    shape, montage = image_shape(aggregate, image), montage_of(aggregate.terms.features)
-    kind, pictures = _pictures(aggregate.mixing, shape, montage)
+    shape, voxels = image_shape(aggregate, image), voxels_of(aggregate.terms.features)
+    kind, pictures = _pictures(aggregate, image)
     degenerate = set(aggregate.degenerate.tolist())
     cards = []
     for a in range(aggregate.n_components):
         values = aggregate.mixing[:, a]
         order = np.argsort(-np.abs(values), kind="stable")[:LARGEST_SHOWN]
+        where = "" if voxels is None else "i, j, k = {}, {}, {}".format(*peak_of(voxels, values))
         cards.append(
             ComponentCard(
                 number=a,
@@ -96,6 +101,7 @@ def component_cards(aggregate: Aggregate, *, image: ImageShape | str = "auto") -
                 kind=kind,
                 picture=pictures[a],
                 description=_description(kind, a, [names[i] for i in order[:4]], values[order[:4]], shape),
+                where=where,
                 bars=_bars(names, values, np.arange(values.size) if kind == "bars" else order),
                 largest=float(np.abs(values).max()),
             )
@@ -149,15 +155,31 @@ def _smoothness(mixing: Array, shape: ImageShape) -> float:
     return float(min(down, right)) / power
 
 
-def _pictures(mixing: Array, shape: ImageShape | None, montage: Montage | None) -> tuple[str, list[str]]:
-    columns = mixing.T
-    if shape is not None:
-        return "image", [picture(column.reshape(shape)) for column in columns]
-    if montage is not None:
-        return "scalp", [picture(one) for one in scalp_maps(montage, mixing)]
-    if mixing.shape[0] <= MOST_BARS:
-        return "bars", [""] * len(columns)
-    return "profile", [_profile(column) for column in columns]
+def component_maps(aggregate: Aggregate, image: ImageShape | str = "auto") -> tuple[str, Array] | None:
+    """Return what kind of picture the features make, and one a component, (r, height, width); None if they make none.
+
+    The kinds are "image" (pixels), "scalp" (electrodes) and "slices" (voxels); NaN is what lies outside.
+    """
+    features, columns = aggregate.terms.features, aggregate.mixing.T
+    if (shape := image_shape(aggregate, image)) is not None:
+        return "image", columns.reshape(-1, *shape)
+    if (montage := montage_of(features)) is not None:
+        return "scalp", scalp_maps(montage, aggregate.mixing)
+    if (voxels := voxels_of(features)) is not None:
+        return "slices", np.array([slices_through_peak(voxels, column) for column in columns])
+    return None
+
+
+def _pictures(aggregate: Aggregate, image: ImageShape | str) -> tuple[str, list[str]]:
+    """Return how components are shown, and for each a data address or the path of a profile."""
+    found = component_maps(aggregate, image)
+    if found is not None and found[0] == "slices":
+        return "slices", [outlined_picture(one, outline(one)) for one in found[1]]
+    if found is not None:
+        return found[0], [picture(one) for one in found[1]]
+    if aggregate.mixing.shape[0] <= MOST_BARS:
+        return "bars", [""] * aggregate.n_components
+    return "profile", [_profile(column) for column in aggregate.mixing.T]
 
 
 def _profile(values: Array) -> str:
@@ -187,9 +209,10 @@ def _bars(names: Sequence[str], values: Array, which: IntArray) -> tuple[Bar, ..
 
 
 def _description(kind: str, number: int, names: list[str], values: Array, shape: ImageShape | None) -> str:
-    what = {"image": "as an image", "scalp": "as a map of the scalp"}.get(kind, "over the features")
+    whats = {"image": "as an image", "scalp": "as a map of the scalp", "slices": "as three slices through its peak"}
     size = f" of {shape[0]} by {shape[1]} pixels" if shape else ""
+    opening = f"Component {number} {whats.get(kind, 'over the features')}{size}."
     if kind == "image":
-        return f"Component {number} {what}{size}."
-    largest = ", ".join(f"{short(name, 30)} {value:+.2f}" for name, value in zip(names, values, strict=True))
-    return f"Component {number} {what}{size}. Largest: {largest}."
+        return opening
+    largest = ", ".join(f"{short(name, 30)} {value:+.2g}" for name, value in zip(names, values, strict=True))
+    return f"{opening} Largest: {largest}."

@@ -13,10 +13,9 @@ import numpy as np
 from fedica.records import Aggregate
 from fedica.report.agreement import Agreement, agreement_of
 from fedica.report.atom_map import AtomMap, map_atoms
-from fedica.report.components import ImageShape, feature_names, image_shape
+from fedica.report.components import ImageShape, component_maps, feature_names
 from fedica.report.headline import short
 from fedica.report.png import DIVERGING
-from fedica.report.scalp import montage_of, scalp_maps
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -103,7 +102,7 @@ def plot_atoms(aggregate: Aggregate) -> Figure:
 
 
 def plot_components(aggregate: Aggregate, *, image: ImageShape | str = "auto") -> Figure:
-    """Draw every component over the features: bars, images or scalp maps.
+    """Draw every component over the features: bars, images, scalp maps or slices.
 
     Parameters
     ----------
@@ -282,9 +281,8 @@ def describe_atoms(aggregate: Aggregate, atom_map: AtomMap) -> Description:
 
 def describe_components(aggregate: Aggregate, *, image: ImageShape | str = "auto") -> Description:
     """Return the panels of `plot_components`."""
-    shape, montage = image_shape(aggregate, image), montage_of(aggregate.terms.features)
-    names = [plain(name, 24) for name in feature_names(aggregate)]
-    maps = scalp_maps(montage, aggregate.mixing) if shape is None and montage is not None else None
+    found = component_maps(aggregate, image)
+    names = [plain(name, 24) for name in feature_names(aggregate)] if found is None else []
     r = aggregate.n_components
     columns = min(r, 4)
     rows = -(-r // columns)
@@ -296,12 +294,12 @@ def describe_components(aggregate: Aggregate, *, image: ImageShape | str = "auto
         y = [1 - (row + 0.86) / rows, 1 - (row + 0.12) / rows]
         axes = {"xaxis": f"x{a + 1}", "yaxis": f"y{a + 1}"}
         values = aggregate.mixing[:, a]
-        if shape is None and maps is None:
+        if found is None:
             traces.append(
                 {"type": "bar", "x": names, "y": values.round(5).tolist(), "marker": {"color": colour(a)}, **axes}
             )
         else:
-            picture = values.reshape(shape) if shape is not None else maps[a]  # type: ignore[index]
+            picture = found[1][a]
             limit = float(np.nanmax(np.abs(picture)))
             scale = [[i / (len(DIVERGING) - 1), c] for i, c in enumerate(DIVERGING)]
             z = [[None if np.isnan(v) else round(float(v), 5) for v in line] for line in picture]
@@ -316,7 +314,7 @@ def describe_components(aggregate: Aggregate, *, image: ImageShape | str = "auto
                     **axes,
                 }
             )
-        pictured = shape is not None or maps is not None
+        pictured = found is not None
         layout[f"xaxis{a + 1}"] = {
             "domain": x,
             "anchor": f"y{a + 1}",

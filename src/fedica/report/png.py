@@ -9,19 +9,20 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from fedica.arrays import Array
+from fedica.arrays import Array, BoolArray
 
 # ColorBrewer's RdBu, blue to red: told apart by the colour-blind too (Apache-2.0, Cynthia Brewer).
 _STOPS = ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"]
+_LINE = (139, 148, 158)  # grey that is seen on white and on black
 DIVERGING = tuple(f"#{stop}" for stop in _STOPS)
 LONGEST_SIDE = 256
 """Larger pictures are thinned: nobody sees more in a card, and the page stays small."""
 
 
-def palette() -> NDArray[np.uint8]:
-    """255 colours from blue over white to red: (255, 3)."""
+def palette(n_colours: int = 255) -> NDArray[np.uint8]:
+    """Return an odd number of colours from blue over white to red: (n_colours, 3)."""
     stops = np.array([[int(stop[i : i + 2], 16) for i in (0, 2, 4)] for stop in _STOPS], dtype=float)
-    at = np.linspace(0, len(stops) - 1, 255)
+    at = np.linspace(0, len(stops) - 1, n_colours)
     return np.column_stack([np.interp(at, range(len(stops)), stops[:, c]) for c in range(3)]).round().astype(np.uint8)
 
 
@@ -29,16 +30,32 @@ def picture(values: Array) -> str:
     """Return values (height, width) as a data address of a PNG: white is zero, NaN is transparent."""
     step = -(-max(values.shape) // LONGEST_SIDE)
     values = values[::step, ::step]
+    colours = np.vstack([[[0, 0, 0]], palette()]).astype(np.uint8)
+    return _address(_index(values, 127), colours)
+
+
+def outlined_picture(values: Array, line: BoolArray) -> str:
+    """Return the same, not thinned, with a grey line through the pixels where ``line`` is true."""
+    index = _index(values, 126)
+    index[line] = 254
+    return _address(index, np.vstack([[[0, 0, 0]], palette(253), [_LINE]]).astype(np.uint8))
+
+
+def _index(values: Array, half: int) -> NDArray[np.uint8]:
+    """Return the colour of each value, 1 to 2 ``half`` + 1 with zero in the middle; 0 is the transparent one."""
     known = np.isfinite(values)
     largest = max(float(np.abs(values[known]).max(initial=0.0)), 1e-300)
-    index = np.zeros(values.shape, dtype=np.uint8)  # 0 is the transparent one
-    index[known] = 1 + np.round(127 * (1 + values[known] / largest)).astype(np.uint8)
-    return "data:image/png;base64," + base64.b64encode(_png(index)).decode("ascii")
+    index = np.zeros(values.shape, dtype=np.uint8)
+    index[known] = 1 + np.round(half * (1 + values[known] / largest)).astype(np.uint8)
+    return index
 
 
-def _png(index: NDArray[np.uint8]) -> bytes:
+def _address(index: NDArray[np.uint8], colours: NDArray[np.uint8]) -> str:
+    return "data:image/png;base64," + base64.b64encode(_png(index, colours)).decode("ascii")
+
+
+def _png(index: NDArray[np.uint8], colours: NDArray[np.uint8]) -> bytes:
     height, width = index.shape
-    colours = np.vstack([[[0, 0, 0]], palette()]).astype(np.uint8)
     lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line opens with its filter: none
     lines[:, 1:] = index
     return b"".join(

@@ -17,10 +17,10 @@ from fedica.exchange.files import PathLike, cannot_write, write_atomic
 from fedica.records import Aggregate
 from fedica.report.agreement import agreement_of, confidence_cones
 from fedica.report.atom_map import map_atoms
-from fedica.report.components import ImageShape, feature_names, image_shape
+from fedica.report.components import ImageShape, component_maps, feature_names
 from fedica.report.figures import ACCENT, GRID, HEAT, INK, QUIET, colour, shown_eigenvalues
 from fedica.report.headline import short
-from fedica.report.scalp import montage_of, scalp_maps
+from fedica.report.slices import silhouette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,21 +172,20 @@ def _draw_atoms(figure: Figure, aggregate: Aggregate) -> None:
 
 
 def _draw_components(figure: Figure, aggregate: Aggregate, image: ImageShape | str) -> None:
-    shape, montage = image_shape(aggregate, image), montage_of(aggregate.terms.features)
-    maps: Array | None = None
-    if shape is not None:
-        maps = aggregate.mixing.T.reshape(-1, *shape)
-    elif montage is not None:
-        maps = scalp_maps(montage, aggregate.mixing)
+    found = component_maps(aggregate, image)
+    kind, maps = found if found is not None else ("", None)
     names, cones, r = feature_names(aggregate), confidence_cones(aggregate), aggregate.n_components
-    columns = min(r, 4 if maps is None else 5)
+    columns = min(r, {"": 4, "slices": 2}.get(kind, 5))
     rows = -(-r // columns)
-    figure.set_size_inches(2.3 * columns, (1.9 if maps is None else 2.3) * rows)
+    width, height = {"": (2.3, 1.9), "slices": (3.5, 1.7)}.get(kind, (2.3, 2.3))
+    figure.set_size_inches(width * columns, height * rows)
     for a in range(r):
         ax = figure.add_subplot(rows, columns, a + 1)
         if maps is not None:
             limit = float(np.nanmax(np.abs(maps[a])))
             ax.imshow(maps[a], cmap="RdBu_r", vmin=-limit, vmax=limit)
+            if kind == "slices":
+                ax.contour(silhouette(maps[a]), levels=[0.5], colors=QUIET, linewidths=0.4)
             ax.axis("off")
         else:
             _bars(ax, aggregate.mixing[:, a], names, a)

@@ -1,0 +1,36 @@
+"""Voxels as features: each is called by its indices in the grid of the mask, such as "31,40,22"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedica.arrays import BoolArray, IntArray
+
+_VOXEL = re.compile(r"(0|[1-9]\d{0,4}),(0|[1-9]\d{0,4}),(0|[1-9]\d{0,4})")
+
+
+def voxel_names(mask: BoolArray) -> tuple[str, ...]:
+    """Name the voxels inside a mask (nx, ny, nz), in the order in which ``volume[mask]`` takes them."""
+    return tuple(f"{i},{j},{k}" for i, j, k in np.argwhere(mask).tolist())
+
+
+def voxel_indices(features: Sequence[str] | None) -> IntArray | None:
+    """Return the indices (d, 3) that the names of the features are; None if one of them is no voxel."""
+    if features is None:
+        return None
+    found = [_VOXEL.fullmatch(name) for name in features]
+    places = [match.groups() for match in found if match is not None]
+    if not places or len(places) < len(found):
+        return None
+    return np.array(places, dtype=np.int64)
+
+
+def in_volume(indices: IntArray, values: NDArray[np.floating], shape: tuple[int, int, int]) -> NDArray[np.floating]:
+    """Put values (d, r) at the voxels (d, 3) of an empty volume: (nx, ny, nz, r), zero elsewhere."""
+    volume = np.zeros((*shape, values.shape[1]), dtype=values.dtype)
+    volume[tuple(indices.T)] = values
+    return volume
