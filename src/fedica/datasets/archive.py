@@ -95,7 +95,7 @@ def _is(path: Path, sha256: str) -> bool:
     try:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest() == sha256
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
