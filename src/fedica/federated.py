@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import clone
 
-from fedica.arrays import Array, RandomState, check_choice, generator
+from fedica.arrays import RandomState, check_choice, generator
 from fedica.errors import DataError, InputError
 from fedica.local import LocalICA
+from fedica.local.unmixing import Unmixing
 from fedica.records import Contribution, Rejection
 from fedica.server import aggregate
 from fedica.server.admit import ON_BAD
 
 
-class FederatedICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class FederatedICA(Unmixing):
     """Learn one mixing matrix from the rows of many clients, each of which only ever shows its atoms.
 
     Every client's rows are fitted by `LocalICA` on their own; `fedica.aggregate` combines what they find.
@@ -33,6 +36,8 @@ class FederatedICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         As in `LocalICA`.
     method, affinity, weights : str
         As in `fedica.aggregate`.
+    tol, max_iter : float, int
+        When a client's solver stops, as in `LocalICA`.
     on_bad : {"raise", "reject"}
         What to do when one client's rows cannot be fitted or do not fit the others: stop, or go on without it.
     n_jobs : int, optional
@@ -47,13 +52,15 @@ class FederatedICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     components_ : ndarray of shape (n_components, n_features)
         Its pseudo-inverse: ``S = (X - mean_) @ components_.T``.
     mean_ : ndarray of shape (n_features,)
-        Mean of each feature over all rows.
+        Mean of each feature over all rows of the clients that were not left out.
     aggregate_ : Aggregate
         All that the server knows: support and spread of each component, trust of each client, what was left out.
     contributions_ : list of Contribution
         What each client sent.
     rejected_ : tuple of Rejection
         Clients that were left out, and why.
+    n_iter_ : int
+        Iterations of the client whose solver took most.
     n_features_in_ : int
         d.
     feature_names_in_ : ndarray of str
@@ -82,6 +89,8 @@ class FederatedICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         method: str = "consensus",
         affinity: str = "auto",
         weights: str | None = None,
+        tol: float | None = None,
+        max_iter: int = 500,
         on_bad: str = "raise",
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -93,6 +102,8 @@ class FederatedICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.method = method
         self.affinity = affinity
         self.weights = weights
+        self.tol = tol
+        self.max_iter = max_iter
         self.on_bad = on_bad
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -120,24 +131,20 @@ class FederatedICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             If X or groups cannot be used, or (unless ``on_bad="reject"``) one client's rows; the sentence names it.
         """
         check_choice(self.on_bad, "on_bad", ON_BAD)
-        data = self._check_data(X, reset=True)
+        local = self._local()
+        data = self._check_array(X, reset=True, min_samples=2)
         clients, rows = _rows_of_clients(groups, data.shape[0])
-        names = [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         seed = int(generator(self.random_state).integers(2**31))
-        settings = {
-            "n_components": self.n_components,
-            "solver": self.solver,
-            "independence": self.independence,
-            "mixing": self.mixing,
-        }
         answers = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_client)(client, data[own], names, settings, seed)
+            delayed(_fit_client)(local, client, data[own], self._names(), seed)
             for client, own in zip(clients, rows, strict=True)
         )
-        failed = [answer for answer in answers if isinstance(answer, Rejection)]
+        for issue in _one_of_each_kind(answers):
+            warnings.warn(issue, stacklevel=2)
+        failed = [a.sent for a in answers if isinstance(a.sent, Rejection)]
         if failed and self.on_bad == "raise":
             raise DataError(failed[0].reason)
-        self.contributions_ = [answer for answer in answers if isinstance(answer, Contribution)]
+        self.contributions_ = [a.sent for a in answers if isinstance(a.sent, Contribution)]
         if not self.contributions_:
             raise DataError(f"none of the {len(failed)} clients could be fitted; the first: {failed[0].reason}")
         self.aggregate_ = aggregate(
@@ -149,64 +156,28 @@ class FederatedICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             on_bad=self.on_bad,
             random_state=seed,
         )
+        self.n_iter_ = max(answer.n_iter for answer in answers)
         self.rejected_ = (*failed, *self.aggregate_.rejected)
-        self.mean_: Array = data.mean(axis=0, dtype=np.float64)
-        self.mixing_: Array = np.array(self.aggregate_.mixing)
-        self.components_: Array = np.linalg.pinv(self.mixing_).astype(np.float64)
+        used = np.ones(data.shape[0], dtype=np.bool_)
+        for client, own in zip(clients, rows, strict=True):
+            used[own] = client in self.aggregate_.clients
+        self.mean_ = np.mean(data, axis=0, dtype=np.float64, where=used[:, None])
+        self.mixing_ = np.array(self.aggregate_.mixing)
+        self.components_ = np.linalg.pinv(self.mixing_).astype(np.float64)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """Recover the sources with the global matrix, ``(X - mean_) @ components_.T``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data with the features that were fitted.
-
-        Returns
-        -------
-        S : ndarray of shape (n_samples, n_components)
-            The sources; float32 for float32 data.
-        """
-        check_is_fitted(self)
-        data = self._check_data(X, reset=False)
-        dtype = np.float32 if data.dtype == np.float32 else np.float64
-        return np.asarray((data - self.mean_) @ self.components_.T, dtype=dtype)
-
-    def inverse_transform(self, S: ArrayLike) -> NDArray[Any]:
-        """Mix sources back, ``S @ mixing_.T + mean_``.
-
-        Parameters
-        ----------
-        S : array-like of shape (n_samples, n_components)
-            Sources.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            The data that they mix to.
-        """
-        check_is_fitted(self)
-        return np.asarray(np.asarray(S) @ self.mixing_.T + self.mean_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    def _check_data(self, X: ArrayLike, *, reset: bool) -> NDArray[Any]:
-        try:
-            return np.asarray(
-                validate_data(
-                    self, X, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=2 if reset else 1
-                )
-            )
-        except ValueError as error:
-            raise DataError(str(error)) from error
+    def _local(self) -> LocalICA:
+        """Return what every client runs, its settings checked: a wrong name is nobody's data."""
+        local = LocalICA(
+            self.n_components,
+            solver=self.solver,
+            independence=self.independence,
+            mixing=self.mixing,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        local._options(local._solver())
+        return local
 
 
 def _rows_of_clients(groups: ArrayLike | None, n_samples: int) -> tuple[list[str], list[NDArray[np.int64]]]:
@@ -219,18 +190,61 @@ def _rows_of_clients(groups: ArrayLike | None, n_samples: int) -> tuple[list[str
             f"groups must name the client of each of the {n_samples} rows of X, shape ({n_samples},); "
             f"shape {labels.shape} came."
         )
+    if labels.dtype.kind not in "iubU":
+        labels = _as_names(labels)
     clients, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
     return [str(c) for c in clients], np.split(order, np.cumsum(counts)[:-1])
 
 
+def _as_names(labels: NDArray[Any]) -> NDArray[np.str_]:
+    """Return the label of each row as a text; None, NaN, and what pandas writes for them, name nobody."""
+    missing = [
+        row
+        for row, label in enumerate(labels.tolist())
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label  # noqa: PLR0124 - NaN
+    ]
+    if missing:
+        raise DataError(
+            f"groups must name the client of every row; {len(missing)} of {labels.size} are missing, the first at row "
+            f"{missing[0]}. Name their client, or leave these rows out."
+        )
+    return labels.astype(str)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What comes of fitting one client: what it sends or why it cannot, its iterations, what is to be warned of."""
+
+    sent: Contribution | Rejection
+    n_iter: int = 0
+    issues: tuple[Warning, ...] = ()
+
+
 def _fit_client(
-    client: str, rows: NDArray[Any], features: list[str] | None, settings: dict[str, Any], seed: int
-) -> Contribution | Rejection:
+    local: LocalICA, client: str, rows: NDArray[Any], features: tuple[str, ...] | None, seed: int
+) -> Answer:
     """Fit one client; whatever is wrong with its rows is said in its name."""
     rng = np.random.default_rng([seed, zlib.crc32(client.encode())])
     try:
-        local = LocalICA(**settings, random_state=rng).fit(rows)
-        return local.contribution(client, features=features)
+        local = clone(local).set_params(random_state=rng)
+        issues = local._find(rows)
+        return Answer(local.contribution(client, features=features), local.n_iter_, issues)
     except InputError as error:
-        return Rejection(client, f"client {client!r}: {error}")
+        return Answer(Rejection(client, f"client {client!r}: {error}"))
+
+
+def _one_of_each_kind(answers: Sequence[Answer], most: int = 5) -> list[Warning]:
+    """Return one warning of each class, which names the clients that it is about and gives the first one's sentence."""
+    found: dict[type[Warning], list[tuple[str, Warning]]] = {}
+    for answer in answers:
+        for issue in answer.issues:
+            found.setdefault(type(issue), []).append((answer.sent.client, issue))
+    if len(answers) == 1:
+        return [issue for about in found.values() for _, issue in about]
+    kinds = []
+    for kind, about in found.items():
+        clients = list(dict.fromkeys(client for client, _ in about))
+        named = ", ".join(map(repr, clients[:most])) + (", ..." if len(clients) > most else "")
+        kinds.append(kind(f"{len(clients)} of {len(answers)} clients ({named}); of the first: {about[0][1]}"))
+    return kinds

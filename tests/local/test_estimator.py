@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fedica.errors import DataError, OptionError
 from fedica.local import SOLVERS, LocalICA
 
 SETTINGS = [("samples", "general"), ("samples", "orthogonal"), ("features", "general")]
-
-
-@parametrize_with_checks(
-    [LocalICA(), LocalICA(solver="l4"), LocalICA(independence="features"), LocalICA(mixing="orthogonal")]
-)
-def test_scikit_learn_contract(estimator, check):
-    """scikit-learn's own checks, without an exception."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn fits on a handful of samples
-        check(estimator)
 
 
 @pytest.mark.parametrize(("independence", "mixing"), SETTINGS)
@@ -168,18 +154,6 @@ def test_a_memory_mapped_file_gives_the_same(solver, tmp_path, make_mixture):
         assert (by_file.transform(mapped) == in_memory.transform(data)).all()
 
 
-def test_single_precision_is_solved_in_double_and_stays_outside(make_mixture, distance):
-    """float32 in, float32 sources out; the atoms are those of the data in float64."""
-    X, _, _ = make_mixture("laplace", 5000, 5)
-    single = LocalICA(random_state=0).fit(X.astype(np.float32))
-    double = LocalICA(random_state=0).fit(X.astype(np.float32).astype(np.float64))
-    assert single.atoms_.dtype == np.float64
-    np.testing.assert_allclose(single.atoms_, double.atoms_, atol=1e-12)
-    sources = single.transform(X.astype(np.float32))
-    assert sources.dtype == np.float32
-    assert single.inverse_transform(sources).dtype == np.float32
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_average_referenced_data_is_fitted_on_its_rank(solver, make_mixture):
     """Dependent channels: one component fewer, finite, and every atom sums to zero over channels."""
@@ -222,26 +196,6 @@ def test_the_contribution_carries_what_the_server_needs(make_mixture):
     plain = LocalICA(2, random_state=0).fit(X)
     assert plain.contribution("a").features is None
     assert plain.contribution("a", features=["x", "y", "z"]).features == ("x", "y", "z")
-
-
-def test_feature_names_travel_through_scikit_learn(make_mixture):
-    """get_feature_names_out and set_output give labelled sources."""
-    X, _, _ = make_mixture("laplace", 300, 3)
-    local = LocalICA(2, random_state=0).set_output(transform="pandas")
-    frame = local.fit_transform(pd.DataFrame(X, columns=list("abc")))
-    assert list(frame.columns) == ["localica0", "localica1"]
-
-
-def test_a_fitted_estimator_survives_pickling_and_cloning(make_mixture):
-    """A pickle transforms bit by bit as before; a clone has the parameters and is not fitted."""
-    X, _, _ = make_mixture("laplace", 500, 4)
-    local = LocalICA(3, solver="l4", n_init=2, random_state=0).fit(X)
-    again = pickle.loads(pickle.dumps(local))  # noqa: S301
-    assert (again.transform(X) == local.transform(X)).all()
-    twin = clone(local)
-    assert twin.get_params() == local.get_params()
-    with pytest.raises(NotFittedError):
-        twin.transform(X)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 
 from fedica.arrays import RandomState, check_choice, check_int, check_number, generator, pick
 from fedica.errors import DataError, OptionError
@@ -148,6 +149,12 @@ class LocalICA(FittedICA):
         moments once up to 20 components, and above that once for every iteration, unless the whitened data fits 512 MB
         and is held. Rows of a source without ``shape`` and chunks of unknown length are counted by one pass more.
         """
+        for issue in self._find(X):
+            warnings.warn(issue, stacklevel=2)
+        return self
+
+    def _find(self, X: Any) -> tuple[Warning, ...]:
+        """Fit, and return what is to be warned of: `fit` says it here, a federation in the name of its client."""
         solver = self._solver()
         options = self._options(solver)
         blocks = self._read(X)
@@ -158,21 +165,25 @@ class LocalICA(FittedICA):
             whitening, warning = whiten(
                 blocks, self.n_components, names=self._names(), rank_tol=_rank_tol(blocks.dtype)
             )
-            if warning is not None:
-                warnings.warn(warning, UserWarning, stacklevel=2)
             white = Whitened(blocks, whitening) if self.independence == "samples" else _maps(whitening)
             rotation = solver.solve(white, **options)
-        for issue in rotation.warnings:
-            warnings.warn(issue, stacklevel=2)
-        return self._set_result(whitening, rotation, solver=self.solver, n_passes=blocks.n_passes)
+        self._set_result(whitening, rotation, solver=self.solver, n_passes=blocks.n_passes)
+        return (*(() if warning is None else (UserWarning(warning),)), *rotation.warnings)
 
+    def _can_stream(self) -> bool:
+        """Whether moments are all that the solver needs; a name that is unknown is refused by `partial_fit` itself."""
+        solver = SOLVERS.get(self.solver)
+        return solver is None or solver.on_moments is not None or self.independence == "features"
+
+    @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Take in a block of a stream that is seen once; the atoms are those of all blocks so far.
 
         One pass gathers the second and fourth moments of the features as they are; the blocks are not kept. The atoms
         are found when they are next asked for. They equal those of `fit` on all rows with ``solver="kurtosis"``, which
         stands in for "auto" here, or with "l4" or "deflation" where that is asked for. With independence over features
-        the second moments suffice, for any solver and any number of features.
+        the second moments suffice, for any solver and any number of features. For solvers that need all data, "fastica"
+        and "picard", there is no such method.
 
         Parameters
         ----------
@@ -191,15 +202,10 @@ class LocalICA(FittedICA):
         DataError
             If X is not finite, has other features than the blocks before, or more than 100.
         OptionError
-            If the solver needs more than moments.
+            If an argument has an unknown name or a value out of range.
         """
         solver, fourth = self._solver(), self.independence == "samples"
         self._options(solver)
-        if fourth and solver.on_moments is None:
-            raise OptionError(
-                "partial_fit keeps moments of the samples alone; it takes solver='auto', 'l4', 'kurtosis' or "
-                f"'deflation'; {self.solver!r} came. Use one of them, or fit."
-            )
         stream: MomentStream | None = self.__dict__.get("_stream")
         goes_on = stream is not None and stream.fourth == fourth
         data = self._check_array(X, reset=not goes_on, min_samples=1)
@@ -218,6 +224,11 @@ class LocalICA(FittedICA):
 
     def __getattr__(self, name: str) -> Any:
         """Find the atoms of a stream when one of the fitted attributes is first asked for."""
+        if name == "partial_fit":  # not available: scikit-learn asks by hasattr, a person reads the sentence
+            raise AttributeError(
+                "partial_fit keeps moments of the samples alone; it takes solver='auto', 'l4', 'kurtosis' or "
+                f"'deflation'; {self.solver!r} came. Use one of them, or fit."
+            )
         if name not in FITTED or "_stream" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._solve_stream()
@@ -261,9 +272,6 @@ class LocalICA(FittedICA):
         if solver.inits:
             options["init"] = solver.inits[0] if self.init is None else check_choice(self.init, "init", solver.inits)
         return options
-
-    def _names(self) -> tuple[str, ...] | None:
-        return tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
 
     def _read(self, X: Any) -> Blocks:
         """Return what is to be fitted as blocks, wherever it lies."""
