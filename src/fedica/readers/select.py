@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,10 @@ def _by_name(sheet: Sheet, file: Path, columns: Sequence[str], *, lacking_ok: bo
     for name in columns:
         if name in sheet.left_out:
             raise DataError(f"{file}: the column {name!r} must hold numbers; it holds {sheet.left_out[name]}.")
-    place = {name: k for k, name in enumerate(names)}
+    place, asked = {name: k for k, name in enumerate(names)}, set(columns)
     lacking = [name for name in columns if name not in place and name not in sheet.unusable]
     if lacking and (not lacking_ok or len(lacking) == len(columns)):
-        others = [name for name in names if name not in set(columns)][:5]
+        others = list(islice((name for name in names if name not in asked), 5))
         raise DataError(
             f"{file}: {len(lacking)} of {len(columns)} wanted features are not there: {_listed(lacking)}. "
             + (f"It has, among others, {_listed(others)}. " if others else "")
@@ -80,7 +81,7 @@ def _by_name(sheet: Sheet, file: Path, columns: Sequence[str], *, lacking_ok: bo
     wanted = tuple(name for name in columns if name in place)
     order = [place[name] for name in wanted]
     values = sheet.values if order == list(range(len(names))) else sheet.values[:, order]
-    rest = [name for name in (*names, *sheet.left_out) if name not in set(wanted)]
+    rest = [name for name in (*names, *sheet.left_out) if name not in asked]
     notes = [f"left out because they are not wanted: {_listed(rest)}."] if rest else []
     if lacking:
         notes.append(f"{len(lacking)} of {len(columns)} features are not there: {_listed(lacking)}.")
@@ -93,7 +94,7 @@ def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
     names = sheet.names or tuple(f"column {k + 1}" for k in range(sheet.values.shape[1]))
     kept = []
     for k, name in enumerate(names):
-        why = suspicion(name if sheet.names else "", sheet.values[:, k], first=k == 0)
+        why = "" if sheet.measured else suspicion(name if sheet.names else "", sheet.values[:, k], first=k == 0)
         if why and not (keep is not None and keep(name, why)):
             left_out[name] = why
         else:

@@ -28,6 +28,8 @@ class Sheet:
     unusable : mapping of str to str
         Columns that the file itself says are not to be used (bad channels), and why: also when they are wanted, they
         are left out, with a note of the reader.
+    measured : bool
+        Whether the format has nothing but measurements, such as voxels, so that no column can be an identifier.
     """
 
     values: NDArray[Any]
@@ -36,6 +38,7 @@ class Sheet:
     notes: tuple[str, ...] = ()
     units: tuple[str, ...] | None = None
     unusable: Mapping[str, str] = field(default_factory=dict)
+    measured: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,10 @@ from fedica.workflow.fit import fit_client
 
 Progress = Callable[[str], None]
 FEW_SAMPLES = 20
-"""With fewer than so many times r^2 samples the atoms of any local ICA may be far off; the server will say so."""
+"""With fewer than so many times r^2 samples the atoms of any local ICA may be far off; the server will say so.
+
+Of maps over features, the features take the place of the samples.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +154,10 @@ def contribute(
     contribution = local.contribution(name, features=table.features, study=agreed.id if agreed else None)
     contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed))
     notes = [*table.notes, *noticed]
-    if n_samples < FEW_SAMPLES * contribution.n_atoms**2:
+    seen, of_these = (n_features, "features") if over == "features" else (n_samples, "samples")
+    if seen < FEW_SAMPLES * contribution.n_atoms**2:
         notes.append(
-            f"{n_samples} samples are few for {contribution.n_atoms} components: the atoms may be far off, which the "
+            f"{seen} {of_these} are few for {contribution.n_atoms} components: the atoms may be far off, which the "
             f"server will notice; {FEW_SAMPLES * contribution.n_atoms**2} are enough."
         )
 
@@ -205,10 +209,11 @@ def _client_name(client: str | None, key: SigningKey | None, output: PathLike | 
 def _columns(features: Sequence[str] | None, study: Study | None) -> Sequence[str] | None:
     if features is None or study is None:
         return features if study is None else study.features
-    strange = [name for name in features if name not in set(study.features)]
+    known, had = set(study.features), set(features)
+    strange = [name for name in features if name not in known]
     if strange:
         raise InputError(f"study {study.id!r} has no feature {strange[0]!r}; only features of the study can be used.")
-    return [name for name in study.features if name in set(features)]  # the study's order holds
+    return [name for name in study.features if name in had]  # the study's order holds
 
 
 def _components(n_components: int | None, study: Study | None, columns: Sequence[str] | None) -> int | None:
