@@ -27,7 +27,7 @@ def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
         "scale": "The server at scale (20 components, 20 atoms a client)",
         "memory": "Out of core: atoms in a memory-mapped file",
         "medians": "Geometric medians of 20 groups against geom-median",
-        "clients": "Clients against other solvers (sources Bernoulli(0.1) x N(0, 1))",
+        "clients": "Clients against other solvers (Bernoulli-Gaussian: Bernoulli(0.1) x N(0, 1), as in the paper)",
         "recording": "A client's recording larger than memory",
         "agreement": "The same result wherever the atoms lie: largest difference from the list of contributions",
     }
