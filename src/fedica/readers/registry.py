@@ -51,6 +51,7 @@ class Reader:
         return read(path, columns, options)
 
 
+_FMRI = ("mask", "smoothing", "standardize", "detrend")
 _EEG = ("highpass", "reference", "channel_types", "keep_bads")
 
 # A new format is one line here: its suffix, a function, what it is, the options that it uses, and the extra it needs.
@@ -61,6 +62,17 @@ READERS: dict[str, Reader] = {
     ".tsv": Reader("delimited.read_delimited", "text table"),
     ".txt": Reader("delimited.read_delimited", "text table"),
     ".parquet": Reader("parquet.read_parquet", "parquet table", extra="tables"),
+    ".nii": Reader("nifti.read_nifti", "NIfTI image", uses=_FMRI, extra="fmri"),
+    ".nii.gz": Reader("nifti.read_nifti", "NIfTI image", uses=_FMRI, extra="fmri"),
+    ".feather": Reader("feather.read_feather", "feather table", extra="tables"),
+    ".arrow": Reader("feather.read_feather", "Arrow table", extra="tables"),
+    ".h5ad": Reader("anndata_files.read_h5ad", "AnnData file", ("layer",), extra="tables"),
+    ".edf": Reader("eeg_files.read_edf", "EDF recording", uses=_EEG, extra="eeg"),
+    ".bdf": Reader("eeg_files.read_bdf", "BDF recording", uses=_EEG, extra="eeg"),
+    ".fif": Reader("eeg_files.read_fif", "FIF recording", uses=_EEG, extra="eeg"),
+    ".fif.gz": Reader("eeg_files.read_fif", "FIF recording", uses=_EEG, extra="eeg"),
+    ".vhdr": Reader("eeg_files.read_brainvision", "BrainVision recording", uses=_EEG, extra="eeg"),
+    ".set": Reader("eeg_files.read_eeglab", "EEGLAB recording", uses=_EEG, extra="eeg"),
 }
 
 
@@ -148,6 +160,7 @@ def to_table(
     if n_dropped:
         notes = (*notes, f"{n_dropped} rows with a missing value were dropped; {values.shape[0]} are left.")
     values, of_each, said = in_units(values, features, sheet, source, units)
+    left_out |= sheet.unusable
     return Table(values, features, source, left_out, n_dropped, (*sheet.notes, *notes, *said), of_each)
 
 

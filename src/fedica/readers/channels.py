@@ -1,0 +1,154 @@
+"""Which channels of a recording are data: their types, those that are marked as bad, and what each is measured in."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fedica.errors import DataError
+from fedica.readers.options import ReadOptions
+from fedica.readers.units import scale_of
+
+UNITS = {"mag": ("fT", 1e15), "grad": ("fT/cm", 1e13)}
+"""Unit of a type of channels, and how many of it are one SI unit; all others are microvolts."""
+MICROVOLTS = ("uV", 1e6)
+_MEG = ("mag", "grad")
+_WORDS = {
+    "eog": "eye movements (EOG)",
+    "ecg": "the heart (ECG)",
+    "emg": "muscles (EMG)",
+    "stim": "triggers",
+    "syst": "the state of the device",
+    "resp": "breathing",
+    "mag": "magnetometers (MEG)",
+    "grad": "gradiometers (MEG)",
+    "ref_meg": "reference sensors (MEG)",
+    "eeg": "EEG",
+    "misc": "other signals (misc)",
+}
+_BY_NAME = {
+    "eog": re.compile(r"(?i)([hv]|left|right)?[ _-]?eog[a-z0-9 _.-]*"),
+    "ecg": re.compile(r"(?i)e[ck]g[a-z0-9 _.-]*"),
+    "emg": re.compile(r"(?i)(chin)?[ _-]?emg[a-z0-9 _.-]*"),
+    "stim": re.compile(r"(?i)(status|trig(ger)?s?|stim|sti ?\d+|marker|events?|photic)[ _.-]?(channel|\d*)"),
+    "misc": re.compile(
+        r"(?i)(spo2|sao2|pulse|pleth|temp(erature)?|acc?(el)?[ _-]?[xyz]?|resp.*|airflow|snore|gsr|dc\d+)"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The channels that are used, and the others.
+
+    Parameters
+    ----------
+    picks : tuple of int
+        Places of the channels that are used.
+    names, types : tuple of str
+        What they are called, and what they are.
+    left_out : mapping of str to str
+        Channels of other types, or that are not wanted: what they hold.
+    bads : tuple of str
+        Channels that are left out because they are marked as bad.
+    """
+
+    picks: tuple[int, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    left_out: dict[str, str]
+    bads: tuple[str, ...]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of each channel that is used."""
+        return tuple(unit_of(kind)[0] for kind in self.types)
+
+
+def unit_of(kind: str) -> tuple[str, float]:
+    """Return the unit of a type of channels, and how many of it are one SI unit, in which MNE holds its data."""
+    return UNITS.get(kind, MICROVOLTS)
+
+
+def choose_channels(
+    recording: Any, source: str, columns: Sequence[str] | None, options: ReadOptions, *, guess: bool
+) -> Channels:
+    """Find the channels of the wanted types, without the bad ones.
+
+    Parameters
+    ----------
+    recording : mne.io.Raw or mne.Epochs
+        The recording.
+    source : str
+        What it is called in what is said of it.
+    columns : sequence of str, optional
+        Names of the wanted channels.
+    options : ReadOptions
+        Which types, and what about bad channels.
+    guess : bool
+        Whether the format does not tell types, so that a channel called "HEOG" is one of eye movements by its name.
+    """
+    types = _types(recording, guess=guess)
+    wanted = {one for kind in options.types for one in (_MEG if kind == "meg" else (kind,))}
+    bads = set(recording.info["bads"]) if not options.keep_bads else set()
+    picks: list[int] = []
+    left_out: dict[str, str] = {}
+    for k, (name, kind) in enumerate(types):
+        if columns is not None and name not in set(columns):
+            left_out[name] = "not wanted"
+        elif kind not in wanted:
+            left_out[name] = _WORDS.get(kind, kind)
+            if columns is not None:
+                raise DataError(
+                    f"{source}: the channel {name!r} is wanted as {' or '.join(sorted(wanted))}; it holds "
+                    f"{left_out[name]}. Take it out of the features, or give --channel-types."
+                )
+        elif name not in bads:
+            picks.append(k)
+    bad = tuple(name for name, kind in types if name in bads and kind in wanted and name not in left_out)
+    if not picks:
+        raise DataError(_nothing_left(source, types, wanted, bad, columns))
+    names, kinds = zip(*(types[k] for k in picks), strict=True)
+    return Channels(tuple(picks), names, kinds, left_out, bad)
+
+
+def _types(recording: Any, *, guess: bool) -> list[tuple[str, str]]:
+    """Return name and type of every channel; a type by the name or the unit where the format knows only one."""
+    kinds = recording.get_channel_types()
+    if not guess:
+        return list(zip(recording.ch_names, kinds, strict=True))
+    units = getattr(recording, "_orig_units", None) or {}  # as the file has them, of formats that tell
+    return [
+        (name, _guessed(name.strip(), str(units.get(name, "n/a"))) if kind == "eeg" else kind)
+        for name, kind in zip(recording.ch_names, kinds, strict=True)
+    ]
+
+
+def _guessed(name: str, unit: str) -> str:
+    kind = next((kind for kind, pattern in _BY_NAME.items() if pattern.fullmatch(name)), "eeg")
+    if kind == "eeg" and unit not in ("", "n/a") and (scale_of(unit) or ("", 0.0))[0] != "V":
+        return f"values in {unit}"
+    return kind
+
+
+def _nothing_left(
+    source: str, types: list[tuple[str, str]], wanted: set[str], bad: tuple[str, ...], columns: Sequence[str] | None
+) -> str:
+    kinds = Counter(kind for _, kind in types)
+    has = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(6)) or "none"
+    asked = " or ".join(sorted(wanted))
+    if bad:
+        return (
+            f"{source}: all {len(bad)} wanted channels of type {asked} are marked as bad. Give --keep-bads if they are "
+            "good."
+        )
+    if columns is not None:
+        asked, has = (", ".join(map(repr, names[:3])) for names in (list(columns), [name for name, _ in types]))
+        return (
+            f"{source}: none of the {len(columns)} wanted channels ({asked} ...) is there; it has {has} and so on. "
+            "Rename the channels."
+        )
+    return f"{source}: channels of type {asked} are wanted; it has {has}. Give the type with --channel-types."

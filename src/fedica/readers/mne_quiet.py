@@ -1,0 +1,46 @@
+"""MNE without its log: what it warns of becomes notes, one sentence each."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fedica.errors import MissingExtraError
+
+_KNOWN = ("naming conventions", "does not conform", "Number of records from the header", "filter_length")
+"""Warnings that do not matter here, or that are told in other words."""
+_LONGEST = 200
+
+
+def import_mne(what: str) -> Any:
+    """Return the module ``mne``; ``what`` needs it, in words."""
+    try:
+        import mne  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtraError(f"{what} needs MNE-Python. Install it with: pip install 'fedica[eeg]'") from None
+    return mne
+
+
+@contextmanager
+def quiet(notes: list[str]) -> Iterator[None]:
+    """Let MNE work in silence; append its warnings to the notes."""
+    mne = import_mne("this")
+    with mne.use_log_level("WARNING"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        text = first_sentence(str(warning.message))
+        said = f"MNE says: {text}"
+        if not issubclass(warning.category, DeprecationWarning | FutureWarning | PendingDeprecationWarning) and not (
+            said in notes or any(words in text for words in _KNOWN)
+        ):
+            notes.append(said)
+
+
+def first_sentence(text: str) -> str:
+    """Return a text on one line, and not too long."""
+    line = re.sub(r"\s+", " ", text).strip()
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."

@@ -1,0 +1,265 @@
+"""A recording as MNE holds it -> the numbers that ICA is fitted to: one path for files and for live objects.
+
+In this order: the channels of the wanted types without the bad ones; in their units (MNE holds volts and tesla); drifts
+filtered out; segments that are annotated as bad dropped; average reference. What was done is said in one sentence each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedica.arrays import Array
+from fedica.errors import DataError, InputError
+from fedica.readers.channels import Channels, choose_channels, unit_of
+from fedica.readers.mne_quiet import import_mne, quiet
+from fedica.readers.options import ReadOptions
+from fedica.readers.registry import DEFAULT_OPTIONS, to_table
+from fedica.readers.sheet import Sheet, Table
+
+SINGLE_PRECISION_BYTES = 2**29
+"""A recording that would be larger than this in double precision is held in single precision."""
+BATCH_BYTES = 2**26
+"""Channels that are read and filtered at a time."""
+_PLAUSIBLE = {"uV": (0.05, 5e3), "fT": (0.1, 1e6), "fT/cm": (0.01, 1e5)}
+"""Standard deviation of a typical channel that was filtered: outside of this, its unit must be wrong."""
+_UNFILTERED = 100.0
+"""Drifts that were not filtered out may be so many times larger."""
+_FLAT = 1e-6
+
+
+def as_table(
+    recording: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    lacking_ok: bool = False,
+    units: Mapping[str, str] | None = None,
+    options: ReadOptions = DEFAULT_OPTIONS,
+) -> Table:
+    """Turn a live recording of MNE into data that can be fitted, exactly as a file of it is read.
+
+    Parameters
+    ----------
+    recording : mne.io.Raw or mne.Epochs
+        The recording; it is not changed. Epochs are put one after the other, and are not filtered.
+    columns : sequence of str, optional
+        Which channels, in which order; by default all of the wanted types.
+    lacking_ok : bool
+        Whether the recording may lack some of ``columns``.
+    units : mapping of str to str, optional
+        Unit that each channel is wanted in; by default microvolts, femtotesla and femtotesla per cm.
+    options : ReadOptions
+        Filter, reference, types of channels, bad channels.
+
+    Returns
+    -------
+    Table
+        ``values`` (n_samples, n_channels), ``features`` the names of the channels, and ``notes``: what was done.
+
+    Examples
+    --------
+    ``table = as_table(raw)``, then ``LocalICA(10).fit(table.values).contribution("a", features=table.features)``.
+    """
+    mne = import_mne("a recording")
+    if not isinstance(recording, mne.io.BaseRaw | mne.BaseEpochs):
+        raise InputError(f"as_table wants an mne.io.Raw or mne.Epochs; {type(recording).__name__} came.")
+    kind = "raw" if isinstance(recording, mne.io.BaseRaw) else "epochs"
+    channels = choose_channels(recording, f"the {kind}", columns, options, guess=False)
+    sheet = read_recording(recording, channels, f"the {kind}", options)
+    return to_table(sheet, f"the {kind}", columns=columns, lacking_ok=lacking_ok, units=units)
+
+
+def read_recording(recording: Any, channels: Channels, source: str, options: ReadOptions) -> Sheet:
+    """Return channels of a recording, (n_samples, n_channels), prepared as the options say.
+
+    ``source`` is what it is called in what is said of it.
+    """
+    mne = import_mne(source)
+    notes: list[str] = []
+    is_raw = isinstance(recording, mne.io.BaseRaw)
+    highpass = _filter_from(recording, source, options, notes, is_raw=is_raw)
+    with quiet(notes):
+        values = _read(mne, recording, channels, highpass, source, is_raw=is_raw)
+    if is_raw:
+        notes += _dropped(recording, values.shape[0], source)
+    _check_amplitudes(values, channels, source, filtered=highpass is not None or _already(recording, 1.0))
+    notes += _average(values, channels, options, source)
+    head = f"{values.shape[0]} samples at {recording.info['sfreq']:g} Hz, {_counts(channels)}."
+    said = [head, *notes]
+    if channels.bads:
+        said.append(f"left out because they are marked as bad: {', '.join(map(repr, channels.bads))}.")
+    return Sheet(
+        values,
+        channels.names,
+        channels.left_out,
+        tuple(said),
+        channels.units,
+        dict.fromkeys(channels.bads, "a channel that is marked as bad"),
+    )
+
+
+def _read(
+    mne: Any, recording: Any, channels: Channels, highpass: float | None, source: str, *, is_raw: bool
+) -> NDArray[Any]:
+    """Read, filter and scale some channels at a time: little more than one copy of the data is held."""
+    n_times = recording.n_times if is_raw else len(recording.times) * len(recording)
+    large = n_times * len(channels.picks) * 8 > SINGLE_PRECISION_BYTES
+    at_once = max(1, BATCH_BYTES // max(n_times * 8, 1))
+    values: NDArray[Any] | None = None
+    for start in range(0, len(channels.picks), at_once):
+        picks = list(channels.picks[start : start + at_once])
+        part = _some_channels(mne, recording, picks, highpass, source, is_raw=is_raw)
+        if values is None:
+            dtype = np.float32 if large else np.float64
+            values = np.empty((part.shape[1], len(channels.picks)), dtype=dtype)
+            if values.shape[0] < 2:
+                raise DataError(f"{source}: no two samples are left; all others are annotated as bad.")
+        for k, row in enumerate(part):
+            values[:, start + k] = row * unit_of(channels.types[start + k])[1]
+    assert values is not None
+    return values
+
+
+def _some_channels(
+    mne: Any, recording: Any, picks: list[int], highpass: float | None, source: str, *, is_raw: bool
+) -> Array:
+    """Return (len(picks), n_samples) without bad segments, filtered over all of the recording, in SI units."""
+    if not is_raw:
+        epochs = recording.get_data(picks=picks)
+        _check_finite(np.concatenate(list(epochs), axis=1), recording, picks, source)
+        return np.concatenate(list(epochs), axis=1)
+    data = recording.get_data(picks=picks)
+    _check_finite(data, recording, picks, source)
+    if highpass is None and not len(recording.annotations):
+        return np.asarray(data, dtype=np.float64)
+    info = mne.pick_info(recording.info, picks)
+    part = mne.io.RawArray(data, info, first_samp=recording.first_samp, copy="auto")
+    part.set_annotations(recording.annotations)
+    if highpass is not None:
+        part.filter(highpass, None, picks="all", n_jobs=1)
+    return np.asarray(part.get_data(reject_by_annotation="omit"), dtype=np.float64)
+
+
+def _check_finite(data: Array, recording: Any, picks: list[int], source: str) -> None:
+    for k, row in zip(picks, data, strict=True):
+        n_bad = row.size - int(np.count_nonzero(np.isfinite(row)))
+        if n_bad:
+            raise DataError(
+                f"{source}: the channel {recording.ch_names[k]!r} has {n_bad} values that are not numbers, which a "
+                "filter would spread. Fill them, or mark the channel as bad."
+            )
+
+
+def _already(recording: Any, highpass: float) -> bool:
+    return float(recording.info["highpass"] or 0.0) >= highpass * (1 - 1e-6)
+
+
+def _filter_from(recording: Any, source: str, options: ReadOptions, notes: list[str], *, is_raw: bool) -> float | None:
+    """Return the frequency to filter from, if that is to be done, and say what is done."""
+    highpass, sfreq = options.highpass, float(recording.info["sfreq"])
+    if highpass is None:
+        notes.append("not filtered, as was asked for.")
+        return None
+    if _already(recording, highpass):
+        notes.append(
+            f"not filtered: it was high-passed at {recording.info['highpass']:g} Hz already, as it says itself."
+        )
+        return None
+    if not is_raw:
+        notes.append(
+            f"not filtered: epochs are too short for a high-pass at {highpass:g} Hz. Filter the recording before it is "
+            "cut."
+        )
+        return None
+    if sfreq <= 2 * highpass:
+        raise DataError(
+            f"{source}: it is sampled at {sfreq:g} Hz, too slowly for a high-pass at {highpass:g} Hz. "
+            "Give a lower --highpass, or 0 for none."
+        )
+    length = 3.3 / min(max(highpass * 0.25, 2.0), highpass)  # seconds of MNE's filter, by its documented rule
+    seconds = recording.n_times / sfreq
+    if seconds < length:
+        raise DataError(
+            f"{source}: it lasts {seconds:.3g} s; a high-pass at {highpass:g} Hz needs at least {length:.3g} s. "
+            "Give a longer recording, or --highpass 0 if it was filtered before."
+        )
+    notes.append(f"high-pass filtered at {highpass:g} Hz with MNE's FIR filter.")
+    return highpass
+
+
+def _dropped(recording: Any, n_left: int, source: str) -> list[str]:
+    n_dropped = recording.n_times - n_left
+    if not n_dropped:
+        return []
+    bad = [str(text) for text in recording.annotations.description if str(text).lower().startswith("bad")]
+    kinds = ", ".join(sorted(set(bad))[:5])
+    return [
+        f"{len(bad)} segments annotated as bad ({kinds}) were dropped: {n_dropped} of {recording.n_times} samples; "
+        f"{n_left} are left."
+    ]
+
+
+def _check_amplitudes(values: NDArray[Any], channels: Channels, source: str, *, filtered: bool) -> None:
+    """Refuse flat channels, and amplitudes that no brain has: the unit is then wrong by a power of ten."""
+    deviations = values.std(axis=0, dtype=np.float64)
+    for unit, (least, most) in _PLAUSIBLE.items():
+        of_unit = np.array([one == unit for one in channels.units])
+        if not of_unit.any():
+            continue
+        typical = float(np.median(deviations[of_unit]))
+        flat = np.flatnonzero(of_unit & (deviations <= max(_FLAT * typical, np.finfo(float).tiny)))
+        if flat.size:
+            listed = ", ".join(repr(channels.names[k]) for k in flat[:5]) + (" ..." if flat.size > 5 else "")
+            raise DataError(
+                f"{source}: {flat.size} of {len(channels.names)} channels are flat: {listed}. Mark them as bad in the "
+                "recording, or list the others in a file and give it with --features."
+            )
+        if not least <= typical <= most * (1.0 if filtered else _UNFILTERED):
+            raise DataError(
+                f"{source}: a typical channel varies by {typical:.2g} {unit}, which no brain does: "
+                f"{_unit_error(typical, unit)}. Correct the unit in the recording."
+            )
+
+
+def _unit_error(typical: float, unit: str) -> str:
+    """Say which mistake a typical standard deviation looks like."""
+    if unit != "uV":
+        return f"the numbers are probably not in {'T/m' if 'cm' in unit else 'T'}"
+    mistakes = [
+        (1e6, "it looks like microvolts that are declared to be volts"),
+        (1e3, "it looks like microvolts that are declared to be millivolts"),
+        (1e-3, "it looks like millivolts that are declared to be microvolts"),
+        (1e-6, "it looks like volts that are declared to be microvolts"),
+    ]
+    return min(mistakes, key=lambda mistake: abs(np.log10(typical / mistake[0] / 20.0)))[1]
+
+
+def _average(values: NDArray[Any], channels: Channels, options: ReadOptions, source: str) -> list[str]:
+    """Subtract the mean over the EEG channels, in place and some rows at a time; say so."""
+    eeg = np.array([kind == "eeg" for kind in channels.types])
+    if options.reference == "keep":
+        return ["the reference of the recording was kept, as was asked for."] if eeg.any() else []
+    n_eeg = int(eeg.sum())
+    if n_eeg == 0:
+        return []
+    if n_eeg == 1:
+        raise DataError(f"{source}: an average reference needs several EEG channels; one came. Give --reference keep.")
+    rows = max(1, BATCH_BYTES // (8 * n_eeg))
+    for start in range(0, values.shape[0], rows):
+        block = values[start : start + rows]
+        if eeg.all():
+            block -= block.mean(axis=1, keepdims=True)
+        else:
+            block[:, eeg] -= block[:, eeg].mean(axis=1, keepdims=True)
+    return [f"average reference over the {n_eeg} EEG channels that are used: one independent direction fewer."]
+
+
+def _counts(channels: Channels) -> str:
+    parts = [
+        f"{channels.types.count(kind)} {kind} channels in {unit_of(kind)[0]}" for kind in dict.fromkeys(channels.types)
+    ]
+    mixed = len(set(channels.units)) > 1
+    return ", ".join(parts) + (" (different units: give their scales in a study)" if mixed else "")
