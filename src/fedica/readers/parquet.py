@@ -1,50 +1,35 @@
-"""Parquet tables, column by column; needs pyarrow."""
+"""Parquet tables, some columns at a time; needs pyarrow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from fedica.errors import FormatError, MissingExtraError
+from fedica.readers.arrow import choose_numbers, empty_values, load_pyarrow, put_columns, unreadable
 from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
+
+_BLOCK_CELLS = 4_000_000
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read the columns of numbers of a parquet table; its nulls are missing values."""
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        from pyarrow import parquet  # noqa: PLC0415
-    except ImportError:
-        raise MissingExtraError(
-            f"{path}: reading parquet needs pyarrow. Install it with: pip install 'fedica[tables]'"
-        ) from None
+    pa = load_pyarrow(path, "parquet")
+    from pyarrow import parquet  # noqa: PLC0415 - an extra
+
     try:
         with parquet.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            numeric = [k for k, field in enumerate(schema) if _is_number(pa, field.type)]
-            names = [schema.names[k] for k in numeric]
-            left_out = {schema.names[k]: _what(pa, f.type) for k, f in enumerate(schema) if k not in set(numeric)}
-            if columns is not None:
-                left_out |= {name: "not wanted" for name in names if name not in set(columns)}
-                names = [name for name in names if name in set(columns)]
-            values = np.empty((file.metadata.num_rows, len(names)))
-            for k, name in enumerate(names):  # one column at a time: no second copy of the table
-                column = file.read(columns=[name]).column(0)
-                values[:, k] = column.cast(pa.float64(), safe=False).to_numpy()
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        reason = str(error).split("\n", maxsplit=1)[0][:150]
-        raise FormatError(f"{path}: it is not a parquet table that can be read ({reason}).") from error
+            places, left_out = choose_numbers(pa, file.schema_arrow, columns)
+            every_name = file.schema_arrow.names
+            names = [every_name[k] for k in places]
+            n_rows = file.metadata.num_rows
+            values = empty_values(n_rows, len(places))
+            block = max(1, _BLOCK_CELLS // max(n_rows, 1))  # one column costs as much to find as many
+            for start in range(0, len(names), block):
+                table = file.read(columns=names[start : start + block])
+                place = {name: k for k, name in enumerate(table.column_names)}
+                found = (table.column(place[name]) for name in names[start : start + block])
+                put_columns(pa, values[:, start : start + block], found)
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
+        raise unreadable(path, "a parquet table", error) from error
     return Sheet(values, tuple(names), left_out)
-
-
-def _is_number(pa: Any, kind: Any) -> bool:
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
-
-
-def _what(pa: Any, kind: Any) -> str:
-    return "dates" if pa.types.is_temporal(kind) else f"{kind!s:.40}"
