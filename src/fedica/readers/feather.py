@@ -61,7 +61,7 @@ def _batches(pa: Any, file: Any, places: list[int], n_batches: int) -> Any:
 
 
 def _from_stream(pa: Any, file: Any, columns: Sequence[str] | None) -> Sheet:
-    """A stream does not say how long it is: its blocks are put together at the end."""
+    """Read a stream, which does not say how long it is: its blocks are put together at the end."""
     with pa.ipc.open_stream(file) as reader:
         schema = reader.schema
         places, left_out = choose_numbers(pa, schema, columns)
