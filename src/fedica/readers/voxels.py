@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedica.arrays import BoolArray, IntArray
 
@@ -27,10 +26,3 @@ def voxel_indices(features: Sequence[str] | None) -> IntArray | None:
     if not places or len(places) < len(found):
         return None
     return np.array(places, dtype=np.int64)
-
-
-def in_volume(indices: IntArray, values: NDArray[np.floating], shape: tuple[int, int, int]) -> NDArray[np.floating]:
-    """Put values (d, r) at the voxels (d, 3) of an empty volume: (nx, ny, nz, r), zero elsewhere."""
-    volume = np.zeros((*shape, values.shape[1]), dtype=values.dtype)
-    volume[tuple(indices.T)] = values
-    return volume

@@ -1,0 +1,149 @@
+"""The grid that voxels are numbered in: NIfTI images opened with a clear sentence for whatever is wrong, and masks."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedica.arrays import Array, BoolArray
+from fedica.errors import DataError, FormatError, InputError, MissingExtraError
+
+PathLike = str | os.PathLike[str]
+_BROKEN = (OSError, EOFError, ValueError, OverflowError, zlib.error)
+SAME_PLACE = 1e-3
+"""Affines that differ by less, in mm a voxel, are those of the same grid."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Which voxels of a grid are features.
+
+    Parameters
+    ----------
+    inside : ndarray of shape (nx, ny, nz)
+        True where a voxel is a feature.
+    affine : ndarray of shape (4, 4)
+        From indices to mm.
+    source : str
+        The file, or what it is otherwise called.
+    """
+
+    inside: BoolArray
+    affine: Array
+    source: str
+
+    @property
+    def n_voxels(self) -> int:
+        """How many voxels are features."""
+        return int(self.inside.sum())
+
+
+def nibabel(what: str) -> Any:
+    """Import nibabel, or say how to install it; ``what`` needs it."""
+    try:
+        import nibabel as nib  # noqa: PLC0415 - an extra
+        import nilearn  # noqa: F401, PLC0415
+    except ImportError:
+        raise MissingExtraError(f"{what} needs nilearn. Install it with: pip install 'fedica[fmri]'") from None
+    return nib
+
+
+@contextmanager
+def reading(source: str) -> Iterator[None]:
+    """Turn what nibabel raises on a file that is not an image, or not all of one, into a sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise FormatError(f"{source}: the image does not fit into memory, or its header is damaged.") from error
+    except Exception as error:
+        if not (isinstance(error, _BROKEN) or type(error).__module__.startswith("nibabel.")):
+            raise
+        reason = str(error).split("\n", maxsplit=1)[0].rstrip(".")[:150] or type(error).__name__
+        raise FormatError(f"{source}: it is no NIfTI image that can be read, or not all of one ({reason}).") from error
+
+
+def open_image(path: PathLike) -> Any:
+    """Open a NIfTI image; its values stay on the disk, and those of a compressed one are read from front to back."""
+    shown = os.fspath(path)
+    nib = nibabel(f"{shown}: reading a NIfTI image")
+    with reading(shown):
+        image = nib.load(shown, keep_file_open=True)
+        kind = np.dtype(image.get_data_dtype()).kind
+    if kind not in "biuf":
+        raise DataError(f"{shown}: the values of an image must be real numbers; {image.get_data_dtype()!s:.60} came.")
+    return image
+
+
+def load_mask(mask: Any) -> Mask:
+    """Return the mask in a file or an image: 3D, zero outside, one other value inside."""
+    is_path = isinstance(mask, str | os.PathLike)
+    source = os.fspath(mask) if is_path else "the mask"
+    image = open_image(mask) if is_path else mask
+    with reading(source):
+        values, affine = np.asarray(image.dataobj), np.asarray(image.affine, dtype=np.float64)
+    if values.ndim == 4 and values.shape[3] == 1:
+        values = values[..., 0]
+    if values.ndim != 3:
+        raise DataError(f"{source}: a mask is one volume of three dimensions; {_size(values.shape)} voxels came.")
+    found = np.unique(values[np.isfinite(values) & (values != 0)])
+    if found.size > 1:
+        raise DataError(
+            f"{source}: a mask has one value inside, and zero outside; {found.size} values other than zero came, from "
+            f"{found[0]:.4g} to {found[-1]:.4g}. Set it to 1 where a threshold is passed."
+        )
+    if found.size == 0:
+        raise DataError(f"{source}: the mask is empty: no voxel of {_size(values.shape)} is inside.")
+    return Mask(np.isfinite(values) & (values != 0), affine, source)
+
+
+def check_same_grid(image: Any, mask: Mask, source: str) -> None:
+    """Refuse an image whose voxels are not those of the mask: its voxel 31,40,22 would be another place."""
+    shape = tuple(image.shape[:3])
+    if shape != mask.inside.shape:
+        how = f"it has {_size(shape)} voxels, {mask.source} has {_size(mask.inside.shape)}"
+    elif not np.allclose(image.affine, mask.affine, rtol=0, atol=SAME_PLACE):
+        apart = float(np.abs(_corners(image.affine, shape) - _corners(mask.affine, shape)).max())
+        how = f"its affine is not that of {mask.source}: a corner lies {apart:.3g} mm off along one axis"
+    else:
+        return
+    raise DataError(
+        f"{source}: the image must have the grid of the mask, so that voxels agree across clients; {how}. If both are "
+        "in the same space, resample it first: nilearn.image.resample_to_img(image, mask)."
+    )
+
+
+def whole_image(image: Any, source: str) -> Array:
+    """Return all values of an image as float64."""
+    with reading(source):
+        return np.asarray(image.dataobj, dtype=np.float64)
+
+
+Volumes = Callable[[int], Array]
+
+
+def volumes_of(image: Any, source: str) -> Volumes:
+    """Return a function that reads volume t of a 4D image, (nx, ny, nz), as float64."""
+
+    def volume(t: int) -> Array:
+        with reading(source):
+            return np.asarray(image.dataobj[..., t], dtype=np.float64)
+
+    return volume
+
+
+def _corners(affine: Array, shape: tuple[int, ...]) -> Array:
+    """Places in mm of the corners of a grid."""
+    ends = np.array(np.meshgrid(*[(0, n - 1) for n in shape])).reshape(3, -1)
+    return np.asarray(affine[:3] @ np.vstack([ends, np.ones(ends.shape[1])]))
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))

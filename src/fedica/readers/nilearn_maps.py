@@ -1,0 +1,201 @@
+"""Component maps of the brain: nilearn's CanICA or an image as a contribution, and an aggregate as an image."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray
+from fedica.errors import DataError, InputError
+from fedica.exchange import PublicAggregate
+from fedica.readers.masks import Mask, check_same_grid, load_mask, nibabel, open_image, whole_image
+from fedica.readers.voxels import voxel_indices, voxel_names
+from fedica.records import Aggregate, Contribution
+
+
+def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study: str | None = None) -> Contribution:
+    """Take the maps of a fitted nilearn ``CanICA`` as a contribution, without fitting anything again.
+
+    Parameters
+    ----------
+    canica : nilearn.decomposition.CanICA
+        Fitted to volumes, with the mask that all clients share. Any other estimator of nilearn's decompositions with
+        ``components_`` and ``mask_img_`` will do, such as ``DictLearning``.
+    client : str
+        Name of the client.
+    n_samples : int, optional
+        How many volumes it was fitted to, if the client tells; a fitted CanICA does not know.
+    study : str, optional
+        Id of the study.
+
+    Returns
+    -------
+    contribution : Contribution
+        One atom a map, scaled to norm one. Its features are the voxels of the mask, named as the reader of NIfTI
+        images names them.
+
+    Warns
+    -----
+    UserWarning
+        If maps are zero everywhere, as ``threshold`` can leave them: they are left out.
+
+    Raises
+    ------
+    InputError
+        If it is not fitted, or was fitted to surfaces.
+    """
+    maps, mask_img = getattr(canica, "components_", None), getattr(canica, "mask_img_", None)
+    if maps is None or mask_img is None:
+        raise InputError(
+            f"client {client!r}: a fitted CanICA was wanted, with components_ and mask_img_; "
+            f"{type(canica).__name__} without them came. Call its fit first."
+        )
+    if not hasattr(mask_img, "affine"):
+        raise InputError(f"client {client!r}: maps over volumes are wanted; this one was fitted to surfaces.")
+    mask = load_mask(mask_img)
+    return _contribution(np.asarray(maps, dtype=np.float64).T, mask, client, n_samples, study, type(canica).__name__)
+
+
+def from_nifti(
+    maps: Any, mask: Any, client: str, *, n_samples: int | None = None, study: str | None = None
+) -> Contribution:
+    """Take component maps in an image, one a volume, as a contribution: those of `to_nifti`, MELODIC or GIFT.
+
+    Parameters
+    ----------
+    maps : path-like or Nifti1Image
+        4D, or 3D for one map alone.
+    mask : path-like or Nifti1Image
+        The mask that all clients share, in the same grid.
+    client : str
+        Name of the client.
+    n_samples : int, optional
+        How many volumes of data they were found from, if the client tells.
+    study : str, optional
+        Id of the study.
+
+    Returns
+    -------
+    contribution : Contribution
+        One atom a map, scaled to norm one; its features are the voxels of the mask.
+
+    Raises
+    ------
+    DataError
+        If the image does not have the grid of the mask, or has values that are not finite inside it.
+    FormatError
+        If a file is not what it should be.
+    """
+    nibabel("taking maps from a NIfTI image")
+    is_path = isinstance(maps, str | os.PathLike)
+    source = os.fspath(maps) if is_path else "the image of maps"
+    image, grid = open_image(maps) if is_path else maps, load_mask(mask)
+    if len(image.shape) not in (3, 4):
+        raise DataError(f"{source}: maps are volumes of three dimensions, one after the other; {image.shape} came.")
+    check_same_grid(image, grid, source)
+    values = whole_image(image, source).reshape(*image.shape[:3], -1)[grid.inside]
+    if not np.isfinite(values).all():
+        n_bad = int((~np.isfinite(values)).any(axis=1).sum())
+        raise DataError(
+            f"{source}: {n_bad} of the {grid.n_voxels} voxels inside the mask are NaN or infinite. Take them out of "
+            "the mask, or set them to zero."
+        )
+    return _contribution(values, grid, client, n_samples, study, None)
+
+
+def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> Any:
+    """Give components back as an image that every neuroimaging tool opens: one volume a component.
+
+    Parameters
+    ----------
+    result : Aggregate, PublicAggregate or Contribution
+        What has voxels for features: the columns of ``mixing``, or the atoms of one client.
+    mask : path-like or Nifti1Image
+        The mask of the study: it tells where the voxels are in space.
+
+    Returns
+    -------
+    image : nibabel.Nifti1Image
+        4D, float64, with the affine and the space of the mask; zero outside. ``image.to_filename("maps.nii.gz")``
+        saves it.
+
+    Raises
+    ------
+    InputError
+        If the features are not voxels of the mask.
+
+    See Also
+    --------
+    from_nifti : The way back.
+    """
+    nib = nibabel("giving components as a NIfTI image")
+    grid = load_mask(mask)
+    if isinstance(result, Contribution):
+        values, features = result.atoms, result.features
+    else:
+        values, features = result.mixing, result.terms.features
+    indices = _voxels(features, values.shape[0], grid)
+    volume = np.zeros((*grid.inside.shape, values.shape[1]))
+    volume[tuple(indices.T)] = values
+    image = nib.Nifti1Image(volume, grid.affine)
+    like = open_image(mask) if isinstance(mask, str | os.PathLike) else mask
+    if isinstance(like.header, nib.Nifti1Header):  # which space the mask is in, such as MNI
+        image.header.set_xyzt_units(*like.header.get_xyzt_units())
+        image.set_sform(grid.affine, code=int(like.header["sform_code"]) or 1)
+        image.set_qform(like.get_qform(), code=int(like.header["qform_code"]))
+    image.header["descrip"] = f"fedica: {values.shape[1]} components".encode()
+    return image
+
+
+def _contribution(
+    maps: Array, mask: Mask, client: str, n_samples: int | None, study: str | None, solver: str | None
+) -> Contribution:
+    """Pack maps (d, r); those that are zero are no directions."""
+    kept = np.linalg.norm(maps, axis=0) > 0
+    if not kept.any():
+        raise InputError(f"client {client!r}: every one of the {kept.size} maps is zero.")
+    if not kept.all():
+        warnings.warn(
+            f"client {client!r}: {int((~kept).sum())} of {kept.size} maps are zero everywhere; they were left out.",
+            UserWarning,
+            stacklevel=3,
+        )
+        maps = maps[:, kept]
+    return Contribution(
+        client,
+        maps,
+        n_samples,
+        features=voxel_names(mask.inside),
+        solver=solver,
+        independence="features",
+        study=study,
+    )
+
+
+def _voxels(features: Sequence[str] | None, n_features: int, mask: Mask) -> IntArray:
+    """Return where the features lie in the mask, (d, 3); those without names are all of its voxels, in order."""
+    if features is None:
+        if n_features != mask.n_voxels:
+            raise InputError(
+                f"the components have {n_features} features without names; {mask.source} has {mask.n_voxels} voxels. "
+                "Give the mask that the clients used."
+            )
+        return np.argwhere(mask.inside)
+    indices = voxel_indices(features)
+    if indices is None:
+        raise InputError(
+            f"the features must be voxels, named by their indices such as '31,40,22'; {features[0]!r:.60} came."
+        )
+    there = np.array((indices < mask.inside.shape).all(axis=1))
+    there[there] = mask.inside[tuple(indices[there].T)]
+    if not there.all():
+        first = features[int(np.argmin(there))]
+        raise InputError(
+            f"{int((~there).sum())} of {n_features} voxels are not inside {mask.source}, the first is {first!r}. Give "
+            "the mask that the clients used."
+        )
+    return indices
