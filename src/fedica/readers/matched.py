@@ -1,0 +1,69 @@
+"""Which component of which client is which component of the aggregate: what matching across subjects is about."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fedica.arrays import Array
+from fedica.records import Aggregate
+
+
+class Matched(NamedTuple):
+    """One atom of one client, and the component that it belongs to.
+
+    Parameters
+    ----------
+    client : str
+        Whose it is.
+    atom : int
+        Which of its atoms, in the order of its contribution: the number of the component in its own ICA.
+    component : int
+        Which component of the aggregate; -1 if it belongs to none.
+    sign : int
+        +1 or -1: the atom times its sign points along the component.
+    cosine : float
+        How near it is, between 0 and 1; of an atom that belongs to none, to the nearest component.
+    """
+
+    client: str
+    atom: int
+    component: int
+    sign: int
+    cosine: float
+
+
+def matched(aggregate: Aggregate) -> list[Matched]:
+    """List every atom of every client with the component that it belongs to.
+
+    Sorted by component, then from the nearest to the farthest; those that belong to none are last. A client has at most
+    one atom in a component when the aggregate is a consensus.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        With its atoms, as `fedica.aggregate` returns it.
+
+    Returns
+    -------
+    list of Matched
+        ``pandas.DataFrame(matched(result))`` is a table of it; and
+        ``{row.client: row.atom for row in matched(result) if row.component == 0}`` says which component of everybody's
+        own ICA to exclude when component 0 of the aggregate is that of blinks.
+    """
+    atoms: Array = np.asarray(aggregate.atoms, dtype=np.float64)
+    cosines = atoms.T @ aggregate.mixing  # (R, r)
+    rows = []
+    place = np.zeros(len(aggregate.clients), dtype=np.int64)
+    for k, (label, owner) in enumerate(zip(aggregate.labels.tolist(), aggregate.client_of_atom.tolist(), strict=True)):
+        nearest = label if label >= 0 else int(np.argmax(np.abs(cosines[k])))
+        sign = int(aggregate.signs[k]) if label >= 0 else (-1 if cosines[k, nearest] < 0 else 1)
+        rows.append(
+            Matched(
+                aggregate.clients[owner], int(place[owner]), label, sign, float(min(1.0, sign * cosines[k, nearest]))
+            )
+        )
+        place[owner] += 1
+    last = len(aggregate.support)
+    return sorted(rows, key=lambda row: (row.component if row.component >= 0 else last, -row.cosine, row.client))
