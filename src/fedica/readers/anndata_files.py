@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedica.errors import DataError, FormatError, MissingExtraError, OptionError
+from fedica.errors import DataError, FormatError, InputError, MissingExtraError, OptionError
 from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
 
@@ -31,57 +31,62 @@ def read_h5ad(path: Path, columns: Sequence[str] | None, options: ReadOptions) -
         raise MissingExtraError(
             f"{path}: reading .h5ad needs anndata. Install it with: pip install 'fedica[tables]'"
         ) from None
+    source = str(path)
     try:
         with h5py.File(path, "r") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what anndata says of old files is not for whoever reads one
             if "var" not in file or "obs" not in file:
-                raise FormatError(f"{path}: it is an HDF5 file, but not one of AnnData (it has no 'obs' and 'var').")
-            names = tuple(map(str, io.read_elem(file["var"]).index))
-            matrix, where = _find_matrix(file, options.layer, path)
+                raise FormatError(f"{source}: it is an HDF5 file, but not one of AnnData (it has no 'obs' and 'var').")
+            has_x = "X" in file and file["X"].attrs.get("encoding-type") != "null"
+            matrix, where = _find_matrix(file["X"] if has_x else None, file.get("layers", {}), options.layer, source)
             if not isinstance(matrix, h5py.Dataset):
                 matrix = io.sparse_dataset(matrix)
-            _check_shape(matrix, names, path, where)
-            kept = _places(names, columns)
-            if isinstance(matrix, h5py.Dataset):
-                values, note = _dense(matrix, kept), ""
-            else:
-                values, note = _written_out(matrix, kept, path, where)
+            return _read_matrix(matrix, io.read_elem(file["var"]).index, columns, source, where)
     except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, DataError | FormatError | OptionError):
+        if isinstance(error, InputError):
             raise
         reason = " ".join(str(error).split())[:150]
-        raise FormatError(f"{path}: it is not an AnnData file that can be read ({reason}).") from error
+        raise FormatError(f"{source}: it is not an AnnData file that can be read ({reason}).") from error
+
+
+def anndata_sheet(adata: Any, columns: Sequence[str] | None, options: ReadOptions, source: str) -> Sheet:
+    """Return ``X`` or a layer of a live AnnData, as `read_h5ad` returns that of a file."""
+    matrix, where = _find_matrix(adata.X, adata.layers, options.layer, source)
+    return _read_matrix(matrix, adata.var_names, columns, source, where)
+
+
+def _read_matrix(matrix: Any, var_names: Any, columns: Sequence[str] | None, source: str, where: str) -> Sheet:
+    names = tuple(map(str, var_names))
+    _check_shape(matrix, names, source, where)
+    wanted = None if columns is None else set(columns)
+    kept = [k for k, name in enumerate(names) if wanted is None or name in wanted]
+    sparse = hasattr(matrix, "to_memory") or hasattr(matrix, "toarray")
+    values, note = _written_out(matrix, kept, source, where) if sparse else (_dense(matrix, kept), "")
     notes = tuple(sentence for sentence in (note, _note_of_counts(values, where)) if sentence)
-    left_out = {name: "not wanted" for k, name in enumerate(names) if k not in set(kept)}
+    left_out = {} if wanted is None else {name: "not wanted" for name in names if name not in wanted}
     return Sheet(values, tuple(names[k] for k in kept), left_out, notes, measured=True)
 
 
-def _find_matrix(file: Any, layer: str | None, path: Path) -> tuple[Any, str]:
+def _find_matrix(x: Any, layers: Any, layer: str | None, source: str) -> tuple[Any, str]:
     """Return the matrix, and what it is called in sentences."""
-    layers = list(file["layers"]) if "layers" in file else []
-    listed = ", ".join(map(repr, layers[:8])) or "none"
+    listed = ", ".join(map(repr, list(layers)[:8])) or "none"
     if layer is not None:
         if layer not in layers:
-            raise OptionError(f"{path}: there is no layer {layer!r}; its layers: {listed}.")
-        return file["layers"][layer], f"the layer {layer!r}"
-    if "X" not in file or file["X"].attrs.get("encoding-type") == "null":
-        raise DataError(f"{path}: it has no matrix X. Choose a layer with --layer; its layers: {listed}.")
-    return file["X"], "X"
+            raise OptionError(f"{source}: there is no layer {layer!r}; its layers: {listed}.")
+        return layers[layer], f"the layer {layer!r}"
+    if x is None:
+        raise DataError(f"{source}: it has no matrix X. Choose a layer with --layer; its layers: {listed}.")
+    return x, "X"
 
 
-def _check_shape(matrix: Any, names: Sequence[str], path: Path, where: str) -> None:
+def _check_shape(matrix: Any, names: Sequence[str], source: str, where: str) -> None:
     if len(matrix.shape) != 2 or matrix.shape[1] != len(names) or min(matrix.shape) == 0:
         raise DataError(
-            f"{path}: {where} must have one row a sample and one column for each of the {len(names)} var_names, "
+            f"{source}: {where} must have one row a sample and one column for each of the {len(names)} var_names, "
             f"neither of them zero; the shape {tuple(matrix.shape)} came."
         )
     if np.dtype(matrix.dtype).kind not in "fiub":
-        raise DataError(f"{path}: {where} must hold real numbers; it holds {matrix.dtype}.")
-
-
-def _places(names: Sequence[str], columns: Sequence[str] | None) -> list[int]:
-    wanted = None if columns is None else set(columns)
-    return [k for k, name in enumerate(names) if wanted is None or name in wanted]
+        raise DataError(f"{source}: {where} must hold real numbers; it holds {matrix.dtype}.")
 
 
 def _dtype(matrix: Any) -> np.dtype[Any]:
@@ -100,16 +105,16 @@ def _dense(matrix: Any, kept: list[int]) -> NDArray[Any]:
     return values
 
 
-def _written_out(matrix: Any, kept: list[int], path: Path, where: str) -> tuple[NDArray[Any], str]:
+def _written_out(matrix: Any, kept: list[int], source: str, where: str) -> tuple[NDArray[Any], str]:
     dtype, n_rows = _dtype(matrix), matrix.shape[0]
     size = n_rows * len(kept) * dtype.itemsize
     if size > MAX_DENSE:
         raise DataError(
-            f"{path}: {where} is sparse; ICA needs its zeros too, and {n_rows} x {len(kept)} numbers take "
+            f"{source}: {where} is sparse; ICA needs its zeros too, and {n_rows} x {len(kept)} numbers take "
             f"{size / 2**30:.0f} GB (at most {MAX_DENSE / 2**30:.0f} are taken). Choose fewer features, such as the "
             "most variable genes: list them in a file and give it with --features."
         )
-    held = matrix.to_memory()
+    held = matrix.to_memory() if hasattr(matrix, "to_memory") else matrix
     share = held.nnz / max(1, held.shape[0] * held.shape[1])
     chosen = held if len(kept) == held.shape[1] else held[:, kept]
     values = np.asarray(chosen.astype(dtype).toarray())

@@ -133,7 +133,7 @@ def read_data(
             f"{file}: the suffix {suffix!r} is not one that can be read; {', '.join(READERS)} are. "
             "Save the data as one of these."
         )
-    _check_options(file, reader, options)
+    check_options(file, reader, options)
     sheet = reader.read(file, columns, options)
     return to_table(
         sheet, str(file), columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
@@ -164,13 +164,13 @@ def to_table(
     return Table(values, features, source, left_out, n_dropped, (*sheet.notes, *notes, *said), of_each)
 
 
-def _check_options(file: Path, reader: Reader, options: ReadOptions) -> None:
+def check_options(source: Path | str, reader: Reader, options: ReadOptions) -> None:
     """Refuse an option that this format does not use: whoever gave it expects that it does something."""
     for name in options.changed():
         if name not in reader.uses:
             users = [suffix for suffix, other in READERS.items() if name in other.uses]
             raise OptionError(
-                f"{file}: {option_name(name)} says nothing about a {reader.what}"
+                f"{source}: {option_name(name)} says nothing about a {reader.what}"
                 + (f"; it is for {', '.join(users)}" if users else "")
                 + ". Leave it out."
             )

@@ -1,0 +1,110 @@
+"""pandas DataFrames: into data that can be fitted, and out of an aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedica.arrays import Array
+from fedica.errors import MissingExtraError
+from fedica.exchange import PublicAggregate
+from fedica.readers.cells import Column, Decimals
+from fedica.readers.sheet import Sheet
+from fedica.records import Aggregate
+
+
+def frame_sheet(frame: Any, columns: Sequence[str] | None, source: str) -> Sheet:
+    """Return the columns of numbers of a DataFrame; its index is no feature, and its missing values are NaN.
+
+    Columns of objects are looked at cell by cell, as those of a text table are.
+    """
+    wanted = None if columns is None else set(columns)
+    found: dict[int, Array] = {}
+    left_out: dict[str, str] = {}
+    names = [str(name) for name in frame.columns]
+    for k, name in enumerate(names):
+        if wanted is not None and name not in wanted:
+            left_out[name] = "not wanted"
+            continue
+        values, instead = _numbers(frame.iloc[:, k], name, source, must=wanted is not None)
+        if values is None:
+            left_out[name] = instead
+        else:
+            found[k] = values
+    values = np.column_stack(list(found.values())) if found else np.empty((len(frame), 0))
+    return Sheet(values, tuple(names[k] for k in found), left_out)
+
+
+def _numbers(series: Any, name: str, source: str, *, must: bool) -> tuple[Array | None, str]:
+    """Return a column as numbers, or what it holds instead."""
+    from pandas.api import types  # noqa: PLC0415 - whoever has a DataFrame has pandas
+
+    kind = series.dtype
+    if types.is_numeric_dtype(kind) and not types.is_complex_dtype(kind):  # booleans are, too
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64), ""
+    if types.is_datetime64_any_dtype(kind) or types.is_timedelta64_dtype(kind):
+        return None, "dates"
+    if not (types.is_object_dtype(kind) or types.is_string_dtype(kind)):
+        return None, str(kind)[:40]
+    column, decimals = Column(name, must_be_numbers=must), Decimals(";")
+    cells = ["" if missing else str(cell) for cell, missing in zip(series, series.isna(), strict=True)]
+    values = column.convert(cells, 0, decimals)
+    if not column.is_numeric(Path(source)):
+        return None, column.what
+    decimals.check(Path(source))
+    return values, ""
+
+
+def to_frame(aggregate: Aggregate | PublicAggregate) -> Any:
+    """Give the global mixing matrix as a labelled DataFrame: one row a feature, one column a component.
+
+    Parameters
+    ----------
+    aggregate : Aggregate or PublicAggregate
+        What `fedica.aggregate` or `fedica.read_aggregate` returned.
+
+    Returns
+    -------
+    pandas.DataFrame of shape (n_features, n_components)
+        Rows and columns are called as in ``mixing.csv`` of the result folder: the names of the features, or
+        ``feature_0`` and so on; ``component_0`` and so on. ``attrs`` has the method, the independence, and the
+        support and spread of each component.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedica import Contribution, aggregate
+    >>> from fedica.readers import to_frame
+    >>> clients = [Contribution(name, np.eye(3)[:, :2], 100, features=["Fz", "Cz", "Pz"]) for name in "abc"]
+    >>> float(to_frame(aggregate(clients, 2)).loc["Cz"].max())
+    1.0
+    """
+    try:
+        import pandas as pd  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtraError("to_frame needs pandas. Install it with: pip install 'fedica[tables]'") from None
+    frame = pd.DataFrame(
+        np.array(aggregate.mixing),
+        index=pd.Index(feature_names(aggregate), name="feature"),
+        columns=pd.Index(component_names(aggregate), name="component"),
+    )
+    frame.attrs = {
+        "method": aggregate.method,
+        "independence": aggregate.terms.independence,
+        "support": aggregate.support.tolist(),
+        "spread": aggregate.spread.tolist(),
+    }
+    return frame
+
+
+def feature_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
+    """Return what the rows of the mixing matrix are called, as in ``mixing.csv``."""
+    return aggregate.terms.features or tuple(f"feature_{i}" for i in range(aggregate.mixing.shape[0]))
+
+
+def component_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
+    """Return what the columns of the mixing matrix are called, as in ``mixing.csv``."""
+    return tuple(f"component_{a}" for a in range(aggregate.n_components))

@@ -1,0 +1,91 @@
+"""What people hold in memory -> data that can be fitted, exactly as a file of it is read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fedica.errors import InputError, OptionError
+from fedica.readers import recording
+from fedica.readers.anndata_files import anndata_sheet
+from fedica.readers.frames import frame_sheet
+from fedica.readers.options import ReadOptions
+from fedica.readers.registry import DEFAULT_OPTIONS, READERS, Reader, check_options, to_table
+from fedica.readers.select import Keep
+from fedica.readers.sheet import Table
+
+
+def as_table(
+    data: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    lacking_ok: bool = False,
+    drop_missing: bool = False,
+    keep: Keep | None = None,
+    units: Mapping[str, str] | None = None,
+    options: ReadOptions = DEFAULT_OPTIONS,
+) -> Table:
+    """Turn a DataFrame, an AnnData or a recording of MNE into data that can be fitted, as a file of it is read.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, anndata.AnnData, mne.io.Raw or mne.Epochs
+        One sample a row; of a recording, one sample in time. It is not changed. Epochs are put one after the other,
+        and are not filtered.
+    columns : sequence of str, optional
+        Which features, in which order; by default all columns of numbers that do not look like identifiers or dates,
+        all ``var_names``, or all channels of the wanted types.
+    lacking_ok : bool
+        Whether some of ``columns`` may be lacking.
+    drop_missing : bool
+        Whether rows with a missing or infinite value are dropped; otherwise they are refused. Not for recordings.
+    keep : callable, optional
+        Asked about each column of a DataFrame that looks like an identifier or a date, as in `read_data`.
+    units : mapping of str to str, optional
+        Unit that each channel is wanted in; by default microvolts, femtotesla and femtotesla per cm.
+    options : ReadOptions
+        Of an AnnData, the layer; of a recording, filter, reference, types of channels, bad channels.
+
+    Returns
+    -------
+    Table
+        ``values`` (n_samples, n_features), ``features`` their names, and ``notes``: what was done.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fedica.readers import as_table
+    >>> frame = pd.DataFrame({"patient": [17, 4, 9], "age": [60, 54, 71], "sex": ["f", "f", "m"], "dose": [0.5, 1, 2]})
+    >>> table = as_table(frame)
+    >>> table.features
+    ('age', 'dose')
+    >>> table.left_out["patient"]
+    'an identifier, by its name'
+    """
+    if _is_of(data, "pandas", "DataFrame"):
+        source = "the DataFrame"
+        check_options(source, Reader("", "DataFrame"), options)
+        sheet = frame_sheet(data, columns, source)
+    elif _is_of(data, "anndata", "AnnData"):
+        source = "the AnnData"
+        check_options(source, READERS[".h5ad"], options)
+        sheet = anndata_sheet(data, columns, options, source)
+    elif any(kind.__module__.partition(".")[0] == "mne" for kind in type(data).__mro__):
+        if drop_missing or keep is not None:
+            raise OptionError("drop_missing and keep say nothing about a recording: it has no missing values or texts.")
+        return recording.as_table(data, columns=columns, lacking_ok=lacking_ok, units=units, options=options)
+    else:
+        raise InputError(
+            "as_table wants an mne.io.Raw or mne.Epochs, a pandas.DataFrame or an anndata.AnnData; "
+            f"{type(data).__name__} came."
+        )
+    return to_table(
+        sheet, source, columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
+    )
+
+
+def _is_of(data: Any, module: str, name: str) -> bool:
+    """Whether the object is of a class of a library, which is not imported to find that out."""
+    library = sys.modules.get(module)
+    return library is not None and isinstance(data, getattr(library, name, ()))
