@@ -47,6 +47,11 @@ def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study
     ------
     InputError
         If it is not fitted, or was fitted to surfaces.
+
+    Notes
+    -----
+    Maps of CanICA have mean zero over the mask; those of `LocalICA` keep their mean. Of networks that cover a small
+    part of the mask both are nearly the same. ``threshold=None`` keeps what is small, which makes the maps more alike.
     """
     maps, mask_img = getattr(canica, "components_", None), getattr(canica, "mask_img_", None)
     if maps is None or mask_img is None:
