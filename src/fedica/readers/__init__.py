@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fedica.readers.fitted_objects import from_fastica, from_picard
 from fedica.readers.frames import to_frame
 from fedica.readers.matched import Matched, matched
 from fedica.readers.mne_ica import from_mne, to_mne
@@ -21,8 +22,10 @@ __all__ = [
     "Table",
     "as_table",
     "from_canica",
+    "from_fastica",
     "from_mne",
     "from_nifti",
+    "from_picard",
     "matched",
     "read_data",
     "read_names",
