@@ -7,7 +7,6 @@ from collections.abc import Callable
 from importlib import import_module
 
 import numpy as np
-from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import Array, polar
@@ -25,6 +24,7 @@ def fastica(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rn
 
     tol : as everywhere an angle in radians; scikit-learn compares cosines, so it gets tol^2 / 2. ``None``: its default.
     """
+    FastICA = import_module("sklearn.decomposition").FastICA  # when it is wanted: it brings a hundred modules
     sklearn_tol = 1e-4 if tol is None else tol * tol / 2
 
     def run(Z: Array, start: Array) -> tuple[Array, int, bool]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 from scipy.linalg import qr
-from sklearn.cluster import KMeans
 
 from fedica.arrays import Array, IntArray
 from fedica.errors import GroupingError
@@ -49,6 +49,7 @@ def kmeans(
     GroupingError
         If the points are fewer than n_clusters distinct ones, so that a group would be empty.
     """
+    KMeans = import_module("sklearn.cluster").KMeans  # when it is wanted: it brings a hundred modules with it
     competing = np.ascontiguousarray((points.whole() if sample is None else points.take(sample)).T)
     starts = [
         KMeans(n_clusters, init="k-means++", n_init=n_init, random_state=int(rng.integers(2**31 - 1))),
