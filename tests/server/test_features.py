@@ -122,3 +122,14 @@ def test_nothing_is_touched_when_nothing_is_missing(clients):
     assert fill_features(whole).contributions == tuple(whole)
     unnamed = [replace(c, features=None) for c in whole]
     assert fill_features(unnamed).contributions == tuple(unnamed)
+
+
+def test_signs_are_those_of_what_came(clients):
+    """An atom that was filled still points where the client said, so that the aggregate's signs speak of that."""
+    rng = np.random.default_rng(1)
+    exact = [replace(partial(c, range(D)), atoms=clients.mixing * rng.choice([-1, 1], R)) for c in clients.clients]
+    lacking = [cut(c, np.sort(rng.choice(D, 9, replace=False))) for c in exact]
+    filled = fill_features(lacking, features=NAMES, n_components=R)
+    atoms = {c.client: c.atoms for c in filled.contributions}
+    for c in exact:
+        np.testing.assert_allclose(np.sum(atoms[c.client] * c.atoms, axis=0), 1.0, atol=1e-6)

@@ -74,7 +74,13 @@ def unit_of(kind: str) -> tuple[str, float]:
 
 
 def choose_channels(
-    recording: Any, source: str, columns: Sequence[str] | None, options: ReadOptions, *, guess: bool
+    recording: Any,
+    source: str,
+    columns: Sequence[str] | None,
+    options: ReadOptions,
+    *,
+    guess: bool,
+    units: Sequence[str] | None = None,
 ) -> Channels:
     """Find the channels of the wanted types, without the bad ones.
 
@@ -90,8 +96,10 @@ def choose_channels(
         Which types, and what about bad channels.
     guess : bool
         Whether the format does not tell types, so that a channel called "HEOG" is one of eye movements by its name.
+    units : sequence of str, optional
+        What the file says that each channel is measured in; one that is no voltage tells a type too.
     """
-    types = _types(recording, guess=guess)
+    types = _types(recording, guess=guess, units=units)
     wanted = {one for kind in options.types for one in (_MEG if kind == "meg" else (kind,))}
     bads = set(recording.info["bads"]) if not options.keep_bads else set()
     picks: list[int] = []
@@ -115,21 +123,21 @@ def choose_channels(
     return Channels(tuple(picks), names, kinds, left_out, bad)
 
 
-def _types(recording: Any, *, guess: bool) -> list[tuple[str, str]]:
+def _types(recording: Any, *, guess: bool, units: Sequence[str] | None) -> list[tuple[str, str]]:
     """Return name and type of every channel; a type by the name or the unit where the format knows only one."""
-    kinds = recording.get_channel_types()
-    if not guess:
-        return list(zip(recording.ch_names, kinds, strict=True))
-    units = getattr(recording, "_orig_units", None) or {}  # as the file has them, of formats that tell
-    return [
-        (name, _guessed(name.strip(), str(units.get(name, "n/a"))) if kind == "eeg" else kind)
-        for name, kind in zip(recording.ch_names, kinds, strict=True)
-    ]
+    names, kinds = recording.ch_names, recording.get_channel_types()
+    if guess:
+        told = units if units is not None and len(units) == len(names) else [""] * len(names)
+        kinds = [
+            _guessed(name.strip(), unit) if kind == "eeg" else kind
+            for name, kind, unit in zip(names, kinds, told, strict=True)
+        ]
+    return list(zip(names, kinds, strict=True))
 
 
 def _guessed(name: str, unit: str) -> str:
     kind = next((kind for kind, pattern in _BY_NAME.items() if pattern.fullmatch(name)), "eeg")
-    if kind == "eeg" and unit not in ("", "n/a") and (scale_of(unit) or ("", 0.0))[0] != "V":
+    if kind == "eeg" and unit and (scale_of(unit) or ("", 0.0))[0] != "V":
         return f"values in {unit}"
     return kind
 

@@ -93,18 +93,19 @@ def _read(
     what: str,
     *,
     guess: bool,
+    units: Sequence[str] | None = None,
     settle: Callable[[Any, Channels], tuple[Any, Channels]] | None = None,
 ) -> Sheet:
     """Open and read a recording; whatever MNE trips over becomes one sentence.
 
-    ``guess``: the format does not tell the types of channels. ``settle``: what is to be seen to when it is known which
-    channels are used.
+    ``guess``: the format does not tell the types of channels; their ``units`` may. ``settle``: what is to be seen to
+    when it is known which channels are used.
     """
     notes: list[str] = []
     try:
         with quiet(notes):
             recording = opening()
-            channels = choose_channels(recording, str(path), columns, options, guess=guess)
+            channels = choose_channels(recording, str(path), columns, options, guess=guess, units=units)
             if settle is not None:
                 recording, channels = settle(recording, channels)
         sheet = read_recording(recording, channels, str(path), options)
@@ -169,11 +170,12 @@ def _what_else(mne: Any, path: Path, error: Exception) -> str:
 
 @dataclass(frozen=True)
 class _Header:
-    """What the header of an EDF file says; one label and one rate for each signal that is not annotations."""
+    """What the header of an EDF file says; units and rates of the signals that are not annotations."""
 
     n_records: int
     record_bytes: int
     n_bytes: int
+    units: tuple[str, ...]
     rates: tuple[float, ...]
 
 
@@ -216,6 +218,7 @@ def _read_edf_like(
         options,
         what,
         guess=True,
+        units=header.units,
         settle=at_own_rate,
     )
 
@@ -227,11 +230,21 @@ def _edf_header(path: Path, what: str, width: int) -> _Header:
             head = stream.read(256)
             n_signals = int(head[252:256])
             rest = stream.read(256 * n_signals)
-        labels = [rest[16 * k : 16 * (k + 1)].decode("latin-1").strip() for k in range(n_signals)]
+        labels = [rest[16 * k :][:16].decode("latin-1").strip() for k in range(n_signals)]
+        units = [rest[96 * n_signals + 8 * k :][:8].decode("latin-1").strip() for k in range(n_signals)]
+        units = [
+            unit.replace("\xc2", "").replace("\x83\xca", "u") for unit in units
+        ]  # other codes for the Greek letter
         samples = [int(rest[216 * n_signals + 8 * k :][:8]) for k in range(n_signals)]
-        seconds = float(head[244:252])
-        rates = [n / (seconds or 1.0) for n, label in zip(samples, labels, strict=True) if label not in _ANNOTATIONS]
-        return _Header(int(head[236:244]), width * sum(samples), 256 * (n_signals + 1), tuple(rates))
+        seconds = float(head[244:252]) or 1.0
+        signals = [k for k, label in enumerate(labels) if label not in _ANNOTATIONS]
+        return _Header(
+            int(head[236:244]),
+            width * sum(samples),
+            256 * (n_signals + 1),
+            tuple(units[k] for k in signals),
+            tuple(samples[k] / seconds for k in signals),
+        )
     except ValueError as error:
         raise FormatError(f"{path}: its {what} header is damaged or cut short. Copy or export it again.") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from collections.abc import Iterator
@@ -28,9 +29,14 @@ def import_mne(what: str) -> Any:
 def quiet(notes: list[str]) -> Iterator[None]:
     """Let MNE work in silence; append its warnings to the notes."""
     mne = import_mne("this")
+    log = logging.getLogger("mne")
     with mne.use_log_level("WARNING"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
+        log.addFilter(_drop)  # above this level MNE does not even warn; at it, it may log what it warns of
+        try:
+            yield
+        finally:
+            log.removeFilter(_drop)
     for warning in caught:
         text = first_sentence(str(warning.message))
         said = f"MNE says: {text}"
@@ -38,6 +44,10 @@ def quiet(notes: list[str]) -> Iterator[None]:
             said in notes or any(words in text for words in _KNOWN)
         ):
             notes.append(said)
+
+
+def _drop(_record: logging.LogRecord) -> bool:
+    return False
 
 
 def first_sentence(text: str) -> str:

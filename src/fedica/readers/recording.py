@@ -17,7 +17,7 @@ from fedica.errors import DataError, InputError
 from fedica.readers.channels import Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
 from fedica.readers.options import ReadOptions
-from fedica.readers.registry import DEFAULT_OPTIONS, to_table
+from fedica.readers.registry import DEFAULT_OPTIONS, READERS, check_options, to_table
 from fedica.readers.sheet import Sheet, Table
 
 SINGLE_PRECISION_BYTES = 2**29
@@ -67,6 +67,7 @@ def as_table(
     if not isinstance(recording, mne.io.BaseRaw | mne.BaseEpochs):
         raise InputError(f"as_table wants an mne.io.Raw or mne.Epochs; {type(recording).__name__} came.")
     kind = "raw" if isinstance(recording, mne.io.BaseRaw) else "epochs"
+    check_options(f"the {kind}", READERS[".fif"], options)
     channels = choose_channels(recording, f"the {kind}", columns, options, guess=False)
     sheet = read_recording(recording, channels, f"the {kind}", options)
     return to_table(sheet, f"the {kind}", columns=columns, lacking_ok=lacking_ok, units=units)

@@ -169,8 +169,9 @@ def check_options(source: Path | str, reader: Reader, options: ReadOptions) -> N
     for name in options.changed():
         if name not in reader.uses:
             users = [suffix for suffix, other in READERS.items() if name in other.uses]
+            article = "an" if reader.what[0] in "AEIO" else "a"
             raise OptionError(
-                f"{source}: {option_name(name)} says nothing about a {reader.what}"
+                f"{source}: {option_name(name)} says nothing about {article} {reader.what}"
                 + (f"; it is for {', '.join(users)}" if users else "")
                 + ". Leave it out."
             )

@@ -202,4 +202,5 @@ def _completed(contribution: Contribution, have: BoolArray, reference: Array) ->
         return contribution
     scaled, labels, near = _against(contribution, have, reference)
     fill = np.where(near, reference[:, labels], 0.0)
-    return replace(contribution, atoms=unit(np.where(have[:, None], scaled, fill)))
+    signs = np.where(np.sum(scaled * contribution.atoms, axis=0) < 0, -1.0, 1.0)  # atoms keep the sign they came with
+    return replace(contribution, atoms=unit(np.where(have[:, None], scaled, fill) * signs))
