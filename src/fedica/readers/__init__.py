@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fedica.readers.bids import write_bids
 from fedica.readers.fitted_objects import from_fastica, from_picard
 from fedica.readers.frames import to_frame
 from fedica.readers.matched import Matched, matched
@@ -33,4 +34,5 @@ __all__ = [
     "to_frame",
     "to_mne",
     "to_nifti",
+    "write_bids",
 ]
