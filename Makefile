@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 SOURCES := $(shell find src -type f -not -name '*.pyc')
 COVERAGE_FLOOR := 90
 
-.PHONY: help demo test lint unit screenshot robustness bench clean
+.PHONY: help demo test lint unit docs screenshot robustness bench clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -23,13 +23,21 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The package is imported from site-packages, never from src; doctests of the installed modules and of README run too.
+# The package is imported from site-packages, never from src; doctests of the installed modules and of all pages run too.
 # One thread a process: threads of BLAS that wait for one another took nearly half of the time.
 unit: export OMP_NUM_THREADS = 1
 unit: $(VENV)/.dev
-	$(BIN)/pytest tests --pyargs fedica README.md --doctest-modules --doctest-glob='*.md' \
+	$(BIN)/pytest tests --pyargs fedica README.md docs/*.md --doctest-modules --doctest-glob='*.md' \
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
 		--cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
+
+# The data of the gallery is fetched first, into the user's cache; the build itself needs no network, nor do its readers.
+docs: export OMP_NUM_THREADS = 1
+docs: export OPENBLAS_NUM_THREADS = 1
+docs: $(VENV)/.docs  ## build this project's site into out/docs: pages, gallery, API; every warning is an error
+	$(BIN)/python -m fedica.datasets
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --jobs=auto --quiet docs out/docs
+	$(BIN)/python docs/check_site.py out/docs
 
 screenshot: $(VENV)/.dev  ## take the README's picture of the report, docs/images/report.png; needs Chromium
 	$(BIN)/python tests/report/screenshot.py docs/images/report.png
@@ -41,7 +49,7 @@ bench: $(VENV)/.bench  ## measure speed, memory and growth beside others; writes
 	$(BIN)/python benchmarks/run.py $(BENCH)
 
 clean:  ## remove everything that the targets made
-	rm -rf $(VENV) dist out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist out docs/api docs/gallery .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit("fedica needs Python 3.11 or newer: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
@@ -56,8 +64,8 @@ dist/.wheel: pyproject.toml README.md LICENSE $(SOURCES) | $(VENV)/.python
 	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 	@touch $@
 
-# Three environments in one: the demo needs least. The second pip replaces a wheel of the same version.
-$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: dist/.wheel
+# Several environments in one: the demo needs least. The second pip replaces a wheel of the same version.
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: dist/.wheel
 	@echo "Installing fedica[$*]"
 	@$(PIP) install "$$(ls dist/*.whl)[$*]"
 	@$(PIP) install --no-deps --force-reinstall dist/*.whl

@@ -1,0 +1,116 @@
+"""Pages of the API, one for each room of the package, made from what the room declares: nothing can be forgotten."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from sphinx.application import Sphinx
+
+ROOMS = {
+    "fedica": "The names that most people need",
+    "fedica.local": "A client's side",
+    "fedica.server": "The server's side",
+    "fedica.records": "Records",
+    "fedica.exchange": "Files and signatures",
+    "fedica.readers": "Readers",
+    "fedica.workflow": "What the commands call",
+    "fedica.report": "Reports and figures",
+    "fedica.evaluate": "Against a known truth",
+    "fedica.matching": "Matching atoms",
+    "fedica.simulate": "Federations and attacks",
+    "fedica.datasets": "Real data",
+    "fedica.errors": "Errors",
+}
+"""Rooms and the headings of their pages, in the order of the index."""
+
+STEPS = {
+    "fedica.local": ("whitening", "moments", "l4", "kurtosis", "deflation", "fast", "adapters", "recover"),
+    "fedica.server": (
+        *("admit", "features", "affinity", "embedding", "clusters", "signs", "median", "naive"),
+        *("consensus", "relative", "trust", "weights", "components", "like"),
+    ),
+    "fedica.simulate": ("photographs", "hostile", "hidden", "mistakes", "laws"),
+}
+"""Modules whose functions are listed too: the steps of the algorithms, which the method's page refers to."""
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write the pages before Sphinx looks for sources."""
+    app.connect("config-inited", lambda app, _: write_pages(Path(app.srcdir) / "api"))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def write_pages(folder: Path) -> None:
+    """Write index.rst and one page for each room; a page that has not changed keeps its date."""
+    folder.mkdir(exist_ok=True)
+    pages = {room.replace("fedica.", ""): room_page(room, title) for room, title in ROOMS.items()}
+    entries = "\n".join(f"   {name}" for name in pages)
+    index = (
+        f"{heading('API', '=')}\nEvery public name, room by room; the docstrings are those of the code.\n\n"
+        f".. toctree::\n   :maxdepth: 1\n\n{entries}\n"
+    )
+    for page in (folder / "generated").glob("*.rst"):
+        if not re.search(rf"^   {re.escape(page.stem.rpartition('.')[2])}$", "\n".join(pages.values()), re.MULTILINE):
+            page.unlink()  # of a name that is gone
+    for name, text in {**pages, "index": index}.items():
+        path = folder / f"{name}.rst"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def room_page(room: str, title: str) -> str:
+    """Return the page of one room: its docstring, its public names, and the functions of its steps."""
+    module = import_module(room)
+    lines = [heading(f"{title}: {room}", "="), f".. automodule:: {room}\n   :no-members:\n"]
+    public = [name for name in public_names(module) if is_class_or_function(getattr(module, name))]
+    lines.append(table(room, public))
+    for step in STEPS.get(room, ()):
+        part = import_module(f"{room}.{step}")
+        public = [
+            name for name, value in vars(part).items() if is_own_function(value, part) and not name.startswith("_")
+        ]
+        lines += [heading(f"{room}.{step}", "-"), f"{summary(part)}\n"]
+        lines.append(table(f"{room}.{step}", public))
+    return "\n".join(lines)
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return what a module declares, or else what it defines; the names of ``fedica`` itself stay there."""
+    declared = getattr(module, "__all__", None)
+    if declared is None:
+        own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+        declared = [name for name, value in own.items() if getattr(value, "__module__", "") == module.__name__]
+    top = set() if module.__name__ == "fedica" else set(import_module("fedica").__all__)
+    return [name for name in declared if name not in top]
+
+
+def is_class_or_function(value: object) -> bool:
+    """Tell whether a value has a page of its own; tables and aliases of types are explained where they are used."""
+    return inspect.isclass(value) or inspect.isfunction(value)
+
+
+def summary(module: ModuleType) -> str:
+    """Return the first paragraph of a module's docstring."""
+    return (inspect.getdoc(module) or "").split("\n\n")[0]
+
+
+def is_own_function(value: object, module: ModuleType) -> bool:
+    """Tell whether a value is a function of this module, and not one that it imports."""
+    return inspect.isfunction(value) and value.__module__ == module.__name__
+
+
+def table(module: str, names: list[str]) -> str:
+    """Return a table of names, each with a page of its own."""
+    if not names:
+        return ""
+    rows = "\n".join(f"   {name}" for name in names)
+    return f".. currentmodule:: {module}\n\n.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n{rows}\n"
+
+
+def heading(text: str, underline: str) -> str:
+    """Return a heading."""
+    return f"{text}\n{underline * len(text)}\n"

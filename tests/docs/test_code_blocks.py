@@ -1,0 +1,170 @@
+"""Every block of code in the pages runs: transcripts here, ``>>>`` as doctests, commands through their parser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+import typer.main
+from repository_pages import PAGES, ROOT, blocks_of
+
+from fedica.cli import app
+
+RUN = [page for page in PAGES if any(block.language in ("console", "python") for block in blocks_of(page))]
+KNOWN = {
+    "pycon": "run as doctests: make unit names the pages",
+    "console": "run here, and compared with what stands below",
+    "python": "run here, before what follows on the page",
+    "": "commands, which the parser must accept, or what is no code: layouts, drawings, what a program printed",
+}
+NOT_FEDICA = {
+    "FEDICA_SLOW=1": "minutes of real processes; run by hand",
+    "flower-superlink": "needs a deployment; tests/flower starts one with these options",
+    "flower-supernode": "the same",
+    "flwr": "the same",
+    "make": "what runs these tests",
+    "nginx": "needs a deployment",
+    "pip": "needs a network",
+    "python": "made by hand; the page that it makes is tested",
+    "python3": "needs a network",
+}
+"""First words of command lines that are not run, with the reason."""
+SAME_NUMBER = 0.25
+"""Decimals of a transcript may differ by this share: libraries of linear algebra round in their own ways."""
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_transcripts_say_what_happens(page, tmp_path):
+    """The programs and commands of a page, from top to bottom in an empty folder, print what stands there."""
+    if page.name == "threats.md":
+        (tmp_path / "channels.txt").write_text("Fz\nCz\nPz\n", encoding="utf-8")
+    for block in blocks_of(page):
+        if block.language == "python":
+            run([sys.executable, "-c", block.text], tmp_path)
+        elif block.language == "console":
+            for command, printed in commands_of(block.text):
+                program, *arguments = shlex.split(command)
+                assert program == "fedica", f"{page.name}: only fedica is run here, not {program}"
+                said = run([sys.executable, "-c", "from fedica.cli import main; main()", *arguments], tmp_path)
+                assert_same(printed, said, f"{page.name}: {command}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_is_run_or_known_not_to_be(page):
+    """A language that nobody runs, or a command that is neither fedica's nor excused, is a mistake."""
+    for block in blocks_of(page):
+        if block.language.startswith("{") or ":" in block.language:
+            continue  # a directive of Sphinx
+        assert block.language in KNOWN, f"{page.name}: blocks of {block.language!r} would not be run"
+        if block.language == "":
+            for line in command_lines(block.text):
+                program, *arguments = shlex.split(line)
+                if program == "fedica":
+                    parse(arguments, f"{page.name}: {line}")
+
+
+def test_what_is_not_run_is_excused_by_name():
+    """Each excuse is used, so that the list does not grow old."""
+    words = {
+        line.split()[0]
+        for page in PAGES
+        for block in blocks_of(page)
+        if not block.language
+        for line in block.text.split("\n")
+        if line.strip()
+    }
+    assert {word for word in NOT_FEDICA if word not in words} == set()
+
+
+@pytest.mark.parametrize(
+    "line", ["aggregate inbox --outpt result", "agregate inbox -o result", "local data.csv --components many -o a"]
+)
+def test_a_wrong_command_line_is_found(line):
+    """An option, a command or a value that does not exist."""
+    with pytest.raises(pytest.fail.Exception):
+        parse(line.split(), line)
+
+
+def test_a_transcript_that_says_something_else_is_found():
+    """Other words, other whole numbers, more or fewer lines; decimals may differ a little, ``...`` is anything."""
+    assert_same(
+        "3 sources, 0.0117 against 0.02.\n...\nend", "3 sources, 0.0112 against 0.021.\nmore\nand more\nend", ""
+    )
+    for said in ("4 sources, 0.0117", "3 sources, 0.9117", "3 sources,", "3 sources, 0.0117 more", "3 atoms, 0.0117"):
+        with pytest.raises(AssertionError):
+            assert_same("3 sources, 0.0117", said, "")
+
+
+def test_make_unit_runs_the_doctests_of_all_pages():
+    """The pages are named where ``make unit`` calls pytest."""
+    assert "docs/*.md" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def run(program, folder):
+    """Run a program in a folder; what it printed."""
+    environment = {**os.environ, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    result = subprocess.run(
+        program, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False, encoding="utf-8"
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def commands_of(text):
+    """Pairs of a command and what stands below it."""
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    return [part.partition("\n")[::2] for part in parts]
+
+
+def assert_same(written, said, where):
+    """The same words, and about the same decimals; ``...`` stands for anything."""
+    wanted, came = written.split(), said.split()
+    while wanted and came:
+        if wanted[0] == "...":
+            wanted = wanted[1:]
+            came = came if wanted else []
+            while wanted and came and not alike(wanted[0], came[0]):
+                came = came[1:]
+            continue
+        assert alike(wanted[0], came[0]), f"{where}\nwritten: {' '.join(wanted[:12])}\ncame:    {' '.join(came[:12])}"
+        wanted, came = wanted[1:], came[1:]
+    assert wanted in ([], ["..."]), f"{where}\nwritten, but not said: {' '.join(wanted[:12])}"
+    assert came == [], f"{where}\nsaid, but not written: {' '.join(came[:12])}"
+
+
+def alike(word, other):
+    """Equal; or both decimals, about the same; or both rules of a table."""
+    if word == other or (set(word) == set(other) == {"─"}):
+        return True
+    numbers = [re.fullmatch(r"-?\d+\.\d+[.,]?", text) for text in (word, other)]
+    if not all(numbers):
+        return False
+    one, two = (float(text.rstrip(".,")) for text in (word, other))
+    return abs(one - two) <= SAME_NUMBER * max(abs(one), abs(two)) + 0.1
+
+
+def command_lines(text):
+    """Command lines of a block, those joined by a backslash or by indentation as one; a leading $ is taken off."""
+    joined = re.sub(r"\\\n\s*", " ", text)
+    joined = re.sub(r"(?<=\S)\n {4}(?=-)", " ", joined)
+    lines = [line.removeprefix("$ ").strip() for line in joined.split("\n")]
+    return [line for line in lines if re.match(r"fedica [a-z]", line) and "[OPTIONS]" not in line]
+
+
+def parse(arguments, where):
+    """Let the command's own parser read the arguments; nothing is run."""
+    command = typer.main.get_command(app)
+    try:
+        context = click.Context(command, info_name="fedica")
+        while isinstance(command, click.Group):
+            name, command, arguments = command.resolve_command(context, arguments)
+            if command is None:
+                pytest.fail(f"{where}: there is no command {name!r}")
+        command.make_context(command.name, list(arguments))
+    except click.ClickException as error:
+        pytest.fail(f"{where}: {error.format_message()}")
