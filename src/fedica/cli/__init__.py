@@ -17,6 +17,7 @@ from fedica.cli.aggregate import aggregate
 from fedica.cli.apply import apply
 from fedica.cli.console import examples, make_plain
 from fedica.cli.demo import demo
+from fedica.cli.export import export
 from fedica.cli.flower import app as flower
 from fedica.cli.inspect import inspect
 from fedica.cli.keygen import keygen
@@ -105,6 +106,14 @@ app.command(
         "fedica apply aggregate.safetensors data.npy --study study.json -o sources.npy",
     )
 )(apply)
+app.command(
+    epilog=examples(
+        "fedica export result -o mixing.parquet",
+        "fedica export result --like sub-01_eeg.edf -o group-ica.fif",
+        "fedica export result --mask mask.nii.gz -o maps.nii.gz",
+        "fedica export result -o derivatives/sub-01_task-rest_desc-ICA_mixing.tsv",
+    )
+)(export)
 app.command(
     epilog=examples("fedica report result", "fedica report result -o page.html --figures figures --image 28x28")
 )(report)

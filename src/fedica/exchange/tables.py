@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from fedica.exchange.aggregates import PublicAggregate
 from fedica.exchange.contributions import Provenance
 from fedica.records import Aggregate, Rejection
 
@@ -16,7 +17,7 @@ _FORMULA_SIGNS = "=+-@\t\r\n＝＋－＠'"
 Cell = str | int | float | bool | None
 
 
-def mixing_table(aggregate: Aggregate) -> bytes:
+def mixing_table(aggregate: Aggregate | PublicAggregate) -> bytes:
     """One row a feature: its name, and its entry in every component."""
     features = aggregate.terms.features or [f"feature_{i}" for i in range(aggregate.mixing.shape[0])]
     header = ["feature", *(f"component_{a}" for a in range(aggregate.n_components))]

@@ -5,16 +5,19 @@ from __future__ import annotations
 from fedica.workflow.apply import Applied, apply_global
 from fedica.workflow.combine import Combined, combine
 from fedica.workflow.contribute import Contributed, contribute
+from fedica.workflow.export import Exported, export
 from fedica.workflow.fields import Field, Inspected, inspect_file
 
 __all__ = [
     "Applied",
     "Combined",
     "Contributed",
+    "Exported",
     "Field",
     "Inspected",
     "apply_global",
     "combine",
     "contribute",
+    "export",
     "inspect_file",
 ]

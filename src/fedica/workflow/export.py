@@ -1,0 +1,217 @@
+"""An aggregate for other tools: the name of the output says which."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedica.errors import FormatError, OptionError
+from fedica.exchange import PublicAggregate, read_aggregate, read_study
+from fedica.exchange.aggregates import public_part
+from fedica.exchange.files import PathLike, cannot_write, write_atomic
+from fedica.exchange.tables import mixing_table
+from fedica.readers import to_frame, to_mne, to_nifti, write_bids
+from fedica.readers.mne_quiet import first_sentence, import_mne, quiet
+from fedica.records import Aggregate, Study
+from fedica.workflow.fields import parent_exists
+
+_BIDS_NAME = re.compile(r"(?:(.+)_)?desc-ICA_(?:mixing|components)\.tsv")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written for other tools.
+
+    Parameters
+    ----------
+    paths : tuple of str
+        The files.
+    notes : tuple of str
+        What was noticed.
+    """
+
+    paths: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One export: what is given, and where it goes."""
+
+    public: PublicAggregate
+    output: Path
+    mask: Path | None
+    like: Path | None
+    study: Study | None
+
+
+def export(
+    aggregate: Aggregate | PublicAggregate | PathLike,
+    output: PathLike,
+    *,
+    mask: PathLike | None = None,
+    like: PathLike | None = None,
+    study: Study | PathLike | None = None,
+) -> Exported:
+    """Write an aggregate in a format of other tools, which the name of the output tells.
+
+    Parameters
+    ----------
+    aggregate : Aggregate, PublicAggregate or path-like
+        What the server computed: the object, aggregate.safetensors, or the result folder.
+    output : path-like
+        ``.csv``, ``.parquet`` or ``.feather``: the mixing matrix as a table, one row a feature. A folder, or a name
+        that ends in ``desc-ICA_mixing.tsv`` or ``desc-ICA_components.tsv``: files of a BIDS derivative. ``.nii`` or
+        ``.nii.gz``: component maps. ``-ica.fif``: a decomposition of MNE.
+    mask : path-like, optional
+        Of components over voxels: the mask of the study. Images need it; in BIDS it makes an image of the components.
+    like : path-like, optional
+        For ``-ica.fif``: a recording with the channels and their places, in any format that MNE reads.
+    study : Study or path-like, optional
+        For ``-ica.fif``: the study, if there is one, with its units and scales.
+
+    Returns
+    -------
+    Exported
+        The files.
+
+    Raises
+    ------
+    OptionError
+        If the name tells no format, or an option says nothing about it.
+    """
+    target = Path(output)
+    wanted = _wanted(target)
+    given = {"mask": mask, "like": like, "study": study}
+    for name, value in given.items():
+        if value is not None and name not in wanted.uses:
+            raise OptionError(f"{target}: --{name} says nothing about {wanted.what}. Leave it out.")
+        if value is None and name in wanted.needs:
+            raise OptionError(f"{target}: {wanted.what} needs --{name}: {wanted.needs[name]}.")
+    if not target.is_dir():
+        parent_exists(target)
+    job = _Job(
+        _public(aggregate),
+        target,
+        None if mask is None else Path(mask),
+        None if like is None else Path(like),
+        study if study is None or isinstance(study, Study) else read_study(study),
+    )
+    notes: list[str] = []
+    paths = wanted.write(job, notes)
+    return Exported(tuple(map(str, paths)), tuple(notes))
+
+
+def _public(aggregate: Aggregate | PublicAggregate | PathLike) -> PublicAggregate:
+    if isinstance(aggregate, Aggregate):
+        return public_part(aggregate)
+    if isinstance(aggregate, PublicAggregate):
+        return aggregate
+    path = Path(aggregate)
+    return read_aggregate(path / "aggregate.safetensors" if path.is_dir() else path)
+
+
+def _csv(job: _Job, notes: list[str]) -> tuple[Path, ...]:
+    write_atomic(job.output, [mixing_table(job.public)])
+    return (job.output,)
+
+
+def _columns(job: _Job, notes: list[str]) -> tuple[Path, ...]:
+    """Write a table of columns with pandas; its attributes would not survive everywhere."""
+    frame = to_frame(job.public).rename_axis(columns=None).reset_index()
+    frame.attrs = {}
+    buffer = io.BytesIO()
+    (frame.to_parquet if job.output.suffix.lower() == ".parquet" else frame.to_feather)(buffer)
+    write_atomic(job.output, [buffer.getvalue()])
+    return (job.output,)
+
+
+def _bids(job: _Job, notes: list[str]) -> tuple[Path, ...]:
+    if job.output.is_dir():
+        return write_bids(job.public, job.output, mask=job.mask)
+    found = _BIDS_NAME.fullmatch(job.output.name)
+    assert found is not None  # the name told so
+    stem = job.output.parent if found[1] is None else job.output.with_name(found[1])
+    paths = write_bids(job.public, stem, mask=job.mask)
+    if job.output not in paths:
+        notes.append(
+            f"{job.output.name} holds what single clients have; the aggregate is in {paths[0].name}, because its "
+            f"components are independent over {job.public.terms.independence or 'samples'}."
+        )
+    return paths
+
+
+def _nifti(job: _Job, notes: list[str]) -> tuple[Path, ...]:
+    content = to_nifti(job.public, job.mask).to_bytes()
+    write_atomic(job.output, [gzip.compress(content, mtime=0) if job.output.suffix.lower() == ".gz" else content])
+    return (job.output,)
+
+
+def _fif(job: _Job, notes: list[str]) -> tuple[Path, ...]:
+    mne = import_mne(f"{job.output}: a decomposition of MNE")
+    assert job.like is not None  # needed by this format
+    try:
+        with quiet(notes):
+            recording = mne.io.read_raw(job.like, preload=False)
+    except Exception as error:  # a damaged file can raise anything
+        raise FormatError(f"{job.like}: MNE cannot read it ({first_sentence(str(error))}).") from error
+    ica = to_mne(job.public, recording, study=job.study)
+    temporary = job.output.with_name(f".{secrets.token_hex(6)}-ica.fif")
+    try:
+        with quiet(notes):
+            ica.save(temporary)
+        os.replace(temporary, job.output)
+    except OSError as error:
+        raise cannot_write(job.output, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return (job.output,)
+
+
+@dataclass(frozen=True)
+class _Format:
+    """One way to write an aggregate: in words, how, and which options it uses and needs."""
+
+    what: str
+    write: Callable[[_Job, list[str]], tuple[Path, ...]]
+    uses: tuple[str, ...]
+    needs: dict[str, str]
+
+
+_BIDS = _Format("a BIDS derivative", _bids, ("mask",), {})
+_MAPS = _Format("an image of component maps", _nifti, ("mask",), {"mask": "where the voxels are in space"})
+_ICA = _Format(
+    "a decomposition of MNE", _fif, ("like", "study"), {"like": "a recording that has the channels and their places"}
+)
+# A new format is one line here: how the name of the output ends, and how it is written.
+FORMATS: dict[str, _Format] = {
+    ".csv": _Format("a table", _csv, (), {}),
+    ".parquet": _Format("a table", _columns, (), {}),
+    ".feather": _Format("a table", _columns, (), {}),
+    "desc-ICA_mixing.tsv": _BIDS,
+    "desc-ICA_components.tsv": _BIDS,
+    ".nii": _MAPS,
+    ".nii.gz": _MAPS,
+    "-ica.fif": _ICA,
+    "_ica.fif": _ICA,
+}
+
+
+def _wanted(output: Path) -> Any:
+    """Return the format that the name of the output tells."""
+    if output.is_dir():
+        return _BIDS
+    for ending, wanted in FORMATS.items():
+        if output.name.lower().endswith(ending.lower()):
+            return wanted
+    raise OptionError(
+        f"{output}: its name does not tell what to write. Let it end in {', '.join(FORMATS)}; or give a folder that "
+        "exists, for a BIDS derivative."
+    )
