@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from fedica import Contribution, LocalICA, aggregate
 from fedica.cli import app
 from fedica.errors import DataError, FormatError, InputError, MissingExtraError, OptionError
-from fedica.exchange import public_part, read_aggregate, read_folder, write_contribution
+from fedica.exchange import public_part, read_aggregate, read_folder, read_study, write_contribution
 from fedica.readers import ReadOptions, from_canica, from_nifti, read_data, to_nifti
 from fedica.readers.voxels import voxel_names
+from fedica.workflow import contribute
 
 nib = pytest.importorskip("nibabel")
 pytest.importorskip("nilearn")
@@ -471,14 +472,19 @@ def test_maps_in_another_grid_or_with_holes_are_refused(mask_file):
 
 
 def test_four_hospitals_from_images_to_maps(tmp_path, mask_file):
-    """With the commands alone: images in, the networks out, as an image; and the report shows slices of them."""
-    run, inbox = CliRunner(), tmp_path / "inbox"
+    """With the commands alone: mask and images in, the networks out; and the report shows slices of them."""
+    run, inbox, study = CliRunner(), tmp_path / "inbox", tmp_path / "study.json"
     inbox.mkdir()
+    options = ["--independence", "features", "--components", "3", "-o", str(study)]
+    made = run.invoke(app, ["study", "new", "--id", "rest", "--from", str(mask_file), *options])
+    assert made.exit_code == 0, made.output
+    assert read_study(study).features == voxel_names(MASK)
     for seed in range(4):
         data = save(tmp_path / f"sub-{seed}_bold.nii.gz", run_of(10 + seed))
-        common = ["--mask", str(mask_file), "--independence", "features", "--components", "3"]
+        common = ["--study", str(study), "--mask", str(mask_file)]
         sent = run.invoke(app, ["local", str(data), "-o", str(inbox / f"hospital-{seed}.safetensors"), *common])
         assert sent.exit_code == 0, sent.output
+        assert "temporal ICA" not in sent.output
     done = run.invoke(app, ["aggregate", str(inbox), "-o", str(tmp_path / "result"), "--report"])
     assert done.exit_code == 0, done.output
     assert read_folder(tmp_path / "result").aggregate.n_components == 3
@@ -486,3 +492,9 @@ def test_four_hospitals_from_images_to_maps(tmp_path, mask_file):
     assert likeness(image.get_fdata()[MASK]) > 0.95
     page = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
     assert page.count("as three slices through its peak") == 3
+
+
+def test_who_forgets_that_maps_are_wanted_is_told(tmp_path, run_file, mask_file):
+    """Independence over volumes is another model; it is done, with a note."""
+    done = contribute(run_file, tmp_path / "a.safetensors", options=ReadOptions(mask=mask_file), n_components=2)
+    assert any("give --independence features" in note for note in done.notes)

@@ -46,6 +46,7 @@ def study() -> None:
     epilog=examples(
         "fedica study new --id rest-eeg-2025 --features channels.txt --components 20 -o study.json",
         "fedica study new --id cohort --from example.csv --unit uV --min-samples 5000 --declare-samples rounded",
+        "fedica study new --id rest-fmri --from mask.nii.gz --independence features --components 20",
     ),
 )
 def new(
@@ -56,7 +57,12 @@ def new(
         Path | None, typer.Option(metavar="FILE", help="Text file with the features in order, one name a line.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="DATA", help="Take the features from the columns of a data file.")
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="DATA",
+            help="Take the features from the columns of a data file, or from a mask of voxels.",
+        ),
     ] = None,
     unit: Annotated[str | None, typer.Option(metavar="UNIT", help="Unit of all features.")] = None,
     scale: Annotated[
@@ -90,7 +96,7 @@ def new(
     """
     from fedica.errors import InputError, OptionError
     from fedica.exchange import write_study
-    from fedica.readers import read_data, read_names
+    from fedica.readers import read_names
     from fedica.records import Study
 
     voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
@@ -104,11 +110,7 @@ def new(
         else:
             assert source is not None
             voice.progress(f"reading {source}")
-            table = read_data(source, drop_missing=True)
-            voice.notes(table.notes)
-            if table.features is None:
-                raise InputError(f"{source}: its columns have no names. Give them with --features FILE.")
-            names = table.features
+            names = _features_in(source, voice)
         record = Study(
             identifier,
             names,
@@ -128,3 +130,19 @@ def new(
             f"fedica local DATA --study {output.name} -o CLIENT.safetensors",
             soft_wrap=True,
         )
+
+
+def _features_in(source: Path, voice: Voice) -> tuple[str, ...]:
+    """Return the names of the columns of a data file, or of the voxels of a mask."""
+    from fedica.errors import InputError
+    from fedica.readers import read_data, suffix_of
+    from fedica.readers.masks import mask_features
+    from fedica.readers.voxels import SUFFIXES
+
+    if suffix_of(source) in SUFFIXES:
+        return mask_features(source)
+    table = read_data(source, drop_missing=True)
+    voice.notes(table.notes)
+    if table.features is None:
+        raise InputError(f"{source}: its columns have no names. Give them with --features FILE.")
+    return table.features

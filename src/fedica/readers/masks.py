@@ -13,6 +13,7 @@ import numpy as np
 
 from fedica.arrays import Array, BoolArray
 from fedica.errors import DataError, FormatError, InputError, MissingExtraError
+from fedica.readers.voxels import voxel_names
 
 PathLike = str | os.PathLike[str]
 _BROKEN = (OSError, EOFError, ValueError, OverflowError, zlib.error)
@@ -102,6 +103,11 @@ def load_mask(mask: Any) -> Mask:
     if found.size == 0:
         raise DataError(f"{source}: the mask is empty: no voxel of {_size(values.shape)} is inside.")
     return Mask(np.isfinite(values) & (values != 0), affine, source)
+
+
+def mask_features(path: PathLike) -> tuple[str, ...]:
+    """Return the features of a study of images: the voxels inside its mask, by their names."""
+    return voxel_names(load_mask(path).inside)
 
 
 def check_same_grid(image: Any, mask: Mask, source: str) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from fedica.arrays import BoolArray, IntArray
 
+SUFFIXES = (".nii", ".nii.gz")
+"""Files whose features are voxels."""
 _VOXEL = re.compile(r"(0|[1-9]\d{0,4}),(0|[1-9]\d{0,4}),(0|[1-9]\d{0,4})")
 
 

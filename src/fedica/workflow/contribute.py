@@ -14,8 +14,9 @@ from fedica.errors import DataError, InputError, OptionError
 from fedica.exchange import SigningKey, contribution_to_bytes, read_signing_key, read_study
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.files import PathLike, write_atomic
-from fedica.readers import ReadOptions, Table, read_data
+from fedica.readers import ReadOptions, Table, read_data, suffix_of
 from fedica.readers.select import Keep
+from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Contribution, Study
 from fedica.workflow.fields import Field, fields_of, parent_exists
 from fedica.workflow.fit import fit_client
@@ -159,6 +160,12 @@ def contribute(
         notes.append(
             f"{seen} {of_these} are few for {contribution.n_atoms} components: the atoms may be far off, which the "
             f"server will notice; {FEW_SAMPLES * contribution.n_atoms**2} are enough."
+        )
+
+    if over == "samples" and suffix_of(data) in IMAGES:
+        notes.append(
+            "the components are independent over volumes (temporal ICA). For independent maps, as is usual for images "
+            "of the brain, give --independence features."
         )
 
     sent = contribution_to_bytes(contribution, key=signing)
