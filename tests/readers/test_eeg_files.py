@@ -265,3 +265,35 @@ def test_a_real_recording_of_meg_and_eeg():
     meg = read_data(path, options=ReadOptions(channel_types="meg"))
     assert meg.values.shape == (14400, 306)
     assert any("different units" in note for note in meg.notes)
+
+
+def test_a_study_made_from_a_recording_knows_its_units(folder, tmp_path):
+    """``fedica study new --from``, ``local`` and ``apply``: the commands read recordings, and say what was done."""
+    from typer.testing import CliRunner
+
+    from fedica.cli import app
+    from fedica.exchange import read_study
+
+    def run(*words):
+        outcome = CliRunner().invoke(app, [str(word) for word in words])
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.output
+
+    study = tmp_path / "study.json"
+    run("study", "new", "--id", "eeg", "--from", folder / "a.edf", "--components", 4, "-o", study)
+    assert read_study(study).features == tuple(NAMES)
+    assert read_study(study).units == ("uV",) * len(NAMES)
+    said = ""
+    for name in ("a.edf", "a_raw.fif"):
+        said = run("local", folder / name, "--study", study, "-o", tmp_path / f"{name[:-4]}.safetensors")
+    assert "Note: High-pass filtered at 1 Hz" in said
+    assert "Note: Average reference over the 19 EEG channels" in said
+    (tmp_path / "in").mkdir()
+    for path in tmp_path.glob("*.safetensors"):
+        path.rename(tmp_path / "in" / path.name)
+    run("aggregate", tmp_path / "in", "--study", study, "--min-clients", 2, "-o", tmp_path / "out")
+    run("apply", tmp_path / "out", folder / "a.vhdr", "--study", study, "-o", tmp_path / "sources.npy")
+    assert np.load(tmp_path / "sources.npy").shape == (7700, 4)
+    outcome = CliRunner().invoke(app, ["local", str(folder / "a.edf"), "--mask", "x.nii", "-o", str(tmp_path / "x")])
+    assert outcome.exit_code == 1
+    assert "--mask says nothing about an EDF recording; it is for .nii" in outcome.output

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fedica.cli.reading import (
+    DATA,
     ChannelTypes,
     Detrend,
     EEGReference,
@@ -26,7 +27,7 @@ def apply(
     aggregate: Annotated[
         Path, typer.Argument(metavar="AGGREGATE", help="aggregate.safetensors from the coordinator, or its folder.")
     ],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="This client's data.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help=DATA)],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the sources: .npy or .csv.")
     ],

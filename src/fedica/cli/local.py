@@ -9,6 +9,7 @@ import typer
 
 from fedica.cli.console import print_table
 from fedica.cli.reading import (
+    DATA,
     ChannelTypes,
     Detrend,
     EEGReference,
@@ -25,7 +26,7 @@ from fedica.cli.voice import Json, Quiet, Verbose, Voice
 
 
 def local(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="The data: .npy, .npz, .csv, .tsv, .txt or .parquet.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help=DATA)],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The contribution to write: CLIENT.safetensors.")
     ],

@@ -8,6 +8,11 @@ from typing import Annotated
 
 import typer
 
+DATA = (
+    "The data: a table (.csv, .tsv, .txt, .parquet, .feather, .arrow), an array (.npy, .npz), EEG or MEG (.edf, .bdf, "
+    ".fif, .vhdr, .set), fMRI (.nii, .nii.gz) or AnnData (.h5ad)."
+)
+
 
 class Reference(StrEnum):
     """What EEG is measured against."""

@@ -64,7 +64,9 @@ def new(
             help="Take the features from the columns of a data file, or from a mask of voxels.",
         ),
     ] = None,
-    unit: Annotated[str | None, typer.Option(metavar="UNIT", help="Unit of all features.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(metavar="UNIT", help="Unit of all features; by default what --from DATA tells.")
+    ] = None,
     scale: Annotated[
         float | None,
         typer.Option(metavar="FACTOR", help="Common factor for all features; single ones can be edited in the file."),
@@ -105,16 +107,17 @@ def new(
     if output.exists():
         raise InputError(f"{output}: there is a study already, which clients may have. Choose another name.")
     with voice:
+        units: tuple[str, ...] | None = None
         if features is not None:
             names: tuple[str, ...] = read_names(features)
         else:
             assert source is not None
             voice.progress(f"reading {source}")
-            names = _features_in(source, voice)
+            names, units = _features_in(source, voice)
         record = Study(
             identifier,
             names,
-            units=None if unit is None else [unit] * len(names),
+            units=units if unit is None else [unit] * len(names),
             scales=None if scale is None else [scale] * len(names),
             independence=independence.value,
             mixing=mixing.value,
@@ -132,17 +135,17 @@ def new(
         )
 
 
-def _features_in(source: Path, voice: Voice) -> tuple[str, ...]:
-    """Return the names of the columns of a data file, or of the voxels of a mask."""
+def _features_in(source: Path, voice: Voice) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Return the names of the columns of a data file, and their units if it tells; or the voxels of a mask."""
     from fedica.errors import InputError
     from fedica.readers import read_data, suffix_of
     from fedica.readers.masks import mask_features
     from fedica.readers.voxels import SUFFIXES
 
     if suffix_of(source) in SUFFIXES:
-        return mask_features(source)
+        return mask_features(source), None
     table = read_data(source, drop_missing=True)
     voice.notes(table.notes)
     if table.features is None:
         raise InputError(f"{source}: its columns have no names. Give them with --features FILE.")
-    return table.features
+    return table.features, table.units

@@ -23,7 +23,9 @@ from fedica.readers.sheet import Sheet, Table
 SINGLE_PRECISION_BYTES = 2**29
 """A recording that would be larger than this in double precision is held in single precision."""
 BATCH_BYTES = 2**26
-"""Channels that are read and filtered at a time."""
+"""Channels are read and filtered so many at a time,"""
+PASSES = 16
+"""or a sixteenth of them if that is more: each time takes a pass over the file."""
 _PLAUSIBLE = {"uV": (0.05, 5e3), "fT": (0.1, 1e6), "fT/cm": (0.01, 1e5)}
 """Standard deviation of a typical channel that was filtered: outside of this, its unit must be wrong."""
 _UNFILTERED = 100.0
@@ -90,6 +92,8 @@ def read_recording(recording: Any, channels: Channels, source: str, options: Rea
     notes += _average(values, channels, options, source)
     head = f"{values.shape[0]} samples at {recording.info['sfreq']:g} Hz, {_counts(channels)}."
     said = [head, *notes]
+    if values.dtype == np.float32:
+        said.append("held in single precision, because it is large.")
     if channels.bads:
         said.append(f"left out because they are marked as bad: {', '.join(map(repr, channels.bads))}.")
     return Sheet(
@@ -108,7 +112,7 @@ def _read(
     """Read, filter and scale some channels at a time: little more than one copy of the data is held."""
     n_times = recording.n_times if is_raw else len(recording.times) * len(recording)
     large = n_times * len(channels.picks) * 8 > SINGLE_PRECISION_BYTES
-    at_once = max(1, BATCH_BYTES // max(n_times * 8, 1))
+    at_once = max(1, BATCH_BYTES // max(n_times * 8, 1), -(-len(channels.picks) // PASSES))
     values: NDArray[Any] | None = None
     for start in range(0, len(channels.picks), at_once):
         picks = list(channels.picks[start : start + at_once])
@@ -205,7 +209,7 @@ def _dropped(recording: Any, n_left: int, source: str) -> list[str]:
 
 def _check_amplitudes(values: NDArray[Any], channels: Channels, source: str, *, filtered: bool) -> None:
     """Refuse flat channels, and amplitudes that no brain has: the unit is then wrong by a power of ten."""
-    deviations = values.std(axis=0, dtype=np.float64)
+    deviations = np.array([column.std(dtype=np.float64) for column in values.T])  # without a copy of it all
     for unit, (least, most) in _PLAUSIBLE.items():
         of_unit = np.array([one == unit for one in channels.units])
         if not of_unit.any():
