@@ -6,6 +6,7 @@ import gzip
 import sys
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_voxels_that_do_not_vary_are_zero_and_not_rounding(tmp_path, mask_file):
     data[5, 6, 4] = 1234.567
     table = read_data(save(tmp_path / "run.nii", data), options=ReadOptions(mask=mask_file))
     assert np.all(table.values[:, table.features.index("5,6,4")] == 0)
-    assert "1 voxels do not vary over time: they are zero." in table.notes
+    assert f"1 of {MASK.sum()} voxels do not vary over time; they are zero." in table.notes
     np.testing.assert_allclose(table.values.std(axis=0, ddof=1).max(), 1, atol=1e-5)
 
 
@@ -440,6 +441,29 @@ def test_voxels_that_nobody_has_are_zero(mask_file):
     assert np.count_nonzero(image) == 4
     np.testing.assert_array_equal(image[5, 6, 4], [0.6, 0.8])
     np.testing.assert_array_equal(image[2, 6, 4], [0.8, -0.6])
+
+
+def test_a_real_scan_with_an_oblique_grid():
+    """The example that comes with nibabel: tilted, placed by its quaternion alone; maps come back to its place."""
+    from nibabel.testing import data_path
+
+    file = Path(data_path) / "example4d.nii.gz"
+    table = read_data(file, options=RAW)
+    scan = nib.load(file)
+    assert not np.allclose(scan.affine[:3, :3], np.diag(np.diag(scan.affine[:3, :3])))
+    index = np.array([name.split(",") for name in table.features], dtype=int)
+    np.testing.assert_array_equal(table.values, scan.get_fdata()[tuple(index.T)].T)
+    assert 0.1 < len(index) / np.prod(scan.shape[:3]) < 0.5  # the head, and not the air
+    inside = np.zeros(scan.shape[:3], dtype=np.uint8)
+    inside[tuple(index.T)] = 1
+    mask = nib.Nifti1Image(inside, scan.affine, scan.header)
+    one = Contribution("a", table.values[:1].T, 2, features=table.features, independence="features")
+    maps = nib.Nifti1Image.from_bytes(to_nifti(one, mask).to_bytes())
+    np.testing.assert_allclose(maps.affine, scan.affine, atol=1e-4)
+    assert [int(maps.header[code]) for code in ("sform_code", "qform_code")] == [
+        int(scan.header[code]) for code in ("sform_code", "qform_code")
+    ]
+    np.testing.assert_array_equal(from_nifti(maps, mask, "a").atoms, one.atoms)
 
 
 @pytest.mark.parametrize(

@@ -136,5 +136,5 @@ def _clean(values: SingleArray, *, remove_trend: bool, scale: bool) -> list[str]
     if scale:
         notes.append("the time course of every voxel was scaled to variance one.")
     if n_constant:
-        notes.append(f"{n_constant} voxels do not vary over time: they are zero.")
+        notes.append(f"{n_constant} of {values.shape[1]} voxels do not vary over time; they are zero.")
     return notes

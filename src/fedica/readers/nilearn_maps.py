@@ -148,10 +148,12 @@ def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> A
     volume[tuple(indices.T)] = values
     image = nib.Nifti1Image(volume, grid.affine)
     like = open_image(mask) if isinstance(mask, str | os.PathLike) else mask
-    if isinstance(like.header, nib.Nifti1Header):  # which space the mask is in, such as MNI
+    if isinstance(like.header, nib.Nifti1Header):
         image.header.set_xyzt_units(*like.header.get_xyzt_units())
-        image.set_sform(grid.affine, code=int(like.header["sform_code"]) or 1)
-        image.set_qform(like.get_qform(), code=int(like.header["qform_code"]))
+        codes = int(like.header["sform_code"]), int(like.header["qform_code"])
+        if any(codes):  # which space the mask is in, such as MNI, and which of its two affines says so
+            image.set_qform(like.get_qform(), code=codes[1])
+            image.set_sform(grid.affine, code=codes[0])
     image.header["descrip"] = f"fedica: {values.shape[1]} components".encode()
     return image
 
