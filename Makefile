@@ -36,6 +36,7 @@ docs: export OMP_NUM_THREADS = 1
 docs: export OPENBLAS_NUM_THREADS = 1
 docs: $(VENV)/.docs  ## build this project's site into out/docs: pages, gallery, API; every warning is an error
 	$(BIN)/python -m fedica.datasets
+	@rm -rf out/docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --jobs=auto --quiet docs out/docs
 	$(BIN)/python docs/check_site.py out/docs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import re
+import shutil
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -28,9 +28,9 @@ ROOMS = {
 """Rooms and the headings of their pages, in the order of the index."""
 
 STEPS = {
-    "fedica.local": ("whitening", "moments", "l4", "kurtosis", "deflation", "fast", "adapters", "recover"),
+    "fedica.local": ("whitening", "moments", "l4", "kurtosis", "deflation", "fast", "adapters"),
     "fedica.server": (
-        *("admit", "features", "affinity", "embedding", "clusters", "signs", "median", "naive"),
+        *("features", "affinity", "embedding", "clusters", "signs", "median", "naive"),
         *("consensus", "relative", "trust", "weights", "components", "like"),
     ),
     "fedica.simulate": ("photographs", "hostile", "hidden", "mistakes", "laws"),
@@ -53,9 +53,7 @@ def write_pages(folder: Path) -> None:
         f"{heading('API', '=')}\nEvery public name, room by room; the docstrings are those of the code.\n\n"
         f".. toctree::\n   :maxdepth: 1\n\n{entries}\n"
     )
-    for page in (folder / "generated").glob("*.rst"):
-        if not re.search(rf"^   {re.escape(page.stem.rpartition('.')[2])}$", "\n".join(pages.values()), re.MULTILINE):
-            page.unlink()  # of a name that is gone
+    shutil.rmtree(folder / "generated", ignore_errors=True)  # pages of names that are gone, too
     for name, text in {**pages, "index": index}.items():
         path = folder / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:

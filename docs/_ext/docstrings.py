@@ -9,10 +9,12 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.ext import autosummary
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Listen where docstrings are read and where names are looked up."""
+    autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.", "Eqs.")  # or a summary would end there
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", keep_bars)
     app.connect("missing-reference", find_at_the_top)

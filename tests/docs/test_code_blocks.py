@@ -117,7 +117,7 @@ def run(program, folder):
 
 def commands_of(text):
     """Pairs of a command and what stands below it."""
-    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    parts = re.split(r"^\$ ", re.sub(r"\\\n\s*", "", text), flags=re.MULTILINE)[1:]
     return [part.partition("\n")[::2] for part in parts]
 
 
