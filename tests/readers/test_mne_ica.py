@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -119,6 +121,46 @@ def test_matched_components(other_caps):
         cosine = np.corrcoef(own, result.mixing[places, row.component])[0, 1]
         assert cosine > 0.9
         assert row.cosine == pytest.approx(cosine, abs=0.05)
+        assert row.nearest == row.component
+
+
+def test_an_atom_that_belongs_to_none_is_told_with_what_it_is_nearest_to(people):
+    """Somebody with a component of its own: listed last, with its cosine to the nearest."""
+    contributions = [from_mne(ica, client) for client, (_, ica) in people.items()]
+    odd = np.array(contributions[0].atoms)
+    towards = int(np.argmax(np.abs(odd[:, 1:].T @ odd[:, 0]))) + 1
+    odd[:, 0] = np.random.default_rng(0).standard_normal(len(odd)) + 3.0 * odd[:, towards]
+    result = aggregate([replace(contributions[0], atoms=odd), *contributions[1:]], R)
+    rows = matched(result)
+    assert (rows[-1].client, rows[-1].atom, rows[-1].component) == ("p1", 0, -1)
+    assert [row.component for row in rows].count(-1) == 1
+    own = next(row for row in rows if row.client == "p1" and row.atom == towards)
+    assert rows[-1].nearest == own.component
+    direction = odd[:, 0] / np.linalg.norm(odd[:, 0])
+    assert rows[-1].cosine == pytest.approx(rows[-1].sign * direction @ result.mixing[:, rows[-1].nearest])
+    assert 0 < rows[-1].cosine < own.cosine
+
+
+def test_real_people():
+    """Five people with eight electrodes: their decompositions, together, applied to each of them."""
+    from fedica.datasets import fetch_eeg_five
+    from fedica.datasets.archive import data_folder
+
+    if not (data_folder() / "pyntbci-1.8.3" / "thielen2021_sub-05.npz").is_file():
+        pytest.skip("python -m fedica.datasets fetches them")
+    raws = {}
+    for client, recording in fetch_eeg_five().items():
+        info = mne.create_info(list(recording.channels), recording.sfreq, "eeg")
+        with mne.use_log_level("ERROR"):
+            raw = mne.io.RawArray(np.asarray(recording.data[:24000].T, dtype=float), info).filter(1.0, None)
+            raws[client] = raw.set_eeg_reference("average")
+    people = {client: (raw, _ica(raw)) for client, raw in raws.items()}
+    result = _together(people)
+    assert result.support.min() >= 3
+    for raw in raws.values():
+        ours = recover(as_table(raw, columns=result.terms.features).values, result.mixing)
+        theirs = to_mne(result, raw.info, mean=ours.mean).get_sources(raw).get_data().T
+        assert np.abs(theirs - ours.sources).max() < 1e-6 * np.abs(ours.sources).max()
 
 
 def test_a_client_with_fewer_components(people):

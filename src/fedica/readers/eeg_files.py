@@ -228,7 +228,7 @@ def _edf_header(path: Path, what: str, width: int) -> _Header:
     try:
         with open(path, "rb") as stream:
             head = stream.read(256)
-            n_signals = int(head[252:256])
+            n_signals = max(int(head[252:256]), 0)
             rest = stream.read(256 * n_signals)
         labels = [rest[16 * k :][:16].decode("latin-1").strip() for k in range(n_signals)]
         units = [rest[96 * n_signals + 8 * k :][:8].decode("latin-1").strip() for k in range(n_signals)]

@@ -21,15 +21,19 @@ class Matched(NamedTuple):
         Which of its atoms, in the order of its contribution: the number of the component in its own ICA.
     component : int
         Which component of the aggregate; -1 if it belongs to none.
+    nearest : int
+        The component that it is nearest to: the same for nearly all that belong to one. For an atom that belongs to
+        none, because it is farther away than those of others or because the client has a nearer one.
     sign : int
-        +1 or -1: the atom times its sign points along the component.
+        +1 or -1: the atom times its sign points along ``component``, or ``nearest`` if it belongs to none.
     cosine : float
-        How near it is, between 0 and 1; of an atom that belongs to none, to the nearest component.
+        How near it is to that, between 0 and 1.
     """
 
     client: str
     atom: int
     component: int
+    nearest: int
     sign: int
     cosine: float
 
@@ -57,13 +61,11 @@ def matched(aggregate: Aggregate) -> list[Matched]:
     rows = []
     place = np.zeros(len(aggregate.clients), dtype=np.int64)
     for k, (label, owner) in enumerate(zip(aggregate.labels.tolist(), aggregate.client_of_atom.tolist(), strict=True)):
-        nearest = label if label >= 0 else int(np.argmax(np.abs(cosines[k])))
+        nearest = int(np.argmax(np.abs(cosines[k])))
+        towards = label if label >= 0 else nearest
         sign = int(aggregate.signs[k]) if label >= 0 else (-1 if cosines[k, nearest] < 0 else 1)
-        rows.append(
-            Matched(
-                aggregate.clients[owner], int(place[owner]), label, sign, float(min(1.0, sign * cosines[k, nearest]))
-            )
-        )
+        cosine = float(min(1.0, sign * cosines[k, towards]))
+        rows.append(Matched(aggregate.clients[owner], int(place[owner]), label, nearest, sign, cosine))
         place[owner] += 1
     last = len(aggregate.support)
     return sorted(rows, key=lambda row: (row.component if row.component >= 0 else last, -row.cosine, row.client))

@@ -133,9 +133,9 @@ def _some_channels(
 ) -> Array:
     """Return (len(picks), n_samples) without bad segments, filtered over all of the recording, in SI units."""
     if not is_raw:
-        epochs = recording.get_data(picks=picks)
-        _check_finite(np.concatenate(list(epochs), axis=1), recording, picks, source)
-        return np.concatenate(list(epochs), axis=1)
+        epochs = np.concatenate(list(recording.get_data(picks=picks)), axis=1)
+        _check_finite(epochs, recording, picks, source)
+        return np.asarray(epochs, dtype=np.float64)
     data = recording.get_data(picks=picks)
     _check_finite(data, recording, picks, source)
     if highpass is None and not len(recording.annotations):
