@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 
 import numpy as np
 import pytest
 
 from fedica import Contribution, aggregate, read_aggregate, write_aggregate
-from fedica.errors import InputError, OptionError
+from fedica.errors import InputError, MissingExtraError, OptionError
 from fedica.local import recover
 from fedica.readers import to_frame, write_bids
 from fedica.server.aggregate import aggregate as server_aggregate
@@ -63,10 +64,25 @@ def test_frame_of_a_file_is_that_of_the_aggregate(tmp_path):
     pd.testing.assert_frame_equal(to_frame(read_aggregate(tmp_path / "a.safetensors")), to_frame(result()))
 
 
+def test_without_pandas_the_extra_is_named(monkeypatch):
+    """One sentence."""
+    real = builtins.__import__
+
+    def without(wanted, *arguments, **options):
+        if wanted == "pandas":
+            raise ImportError(wanted)
+        return real(wanted, *arguments, **options)
+
+    outcome = result()
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"fedica\[tables\]"):
+        to_frame(outcome)
+
+
 def test_over_samples_the_aggregate_is_the_mixing_matrix(tmp_path):
     """EEG: channels x components, to the last bit; the sources of a client are the components."""
     outcome = result()
-    X = np.random.default_rng(1).standard_normal((50, 6))
+    X = np.random.default_rng(1).standard_normal((2500, 6))
     recovered = recover(X, outcome.mixing)
     paths = write_bids(outcome, tmp_path / "sub-01_task-rest", sources=recovered, sfreq=240)
     parts = ("components.json", "components.tsv", "metrics.json", "metrics.tsv", "mixing.json", "mixing.tsv")

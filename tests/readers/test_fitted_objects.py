@@ -163,6 +163,8 @@ def test_picard_as_an_estimator_and_as_a_function():
         assert (function.n_samples, function.solver, function.features) == (N, "picard", tuple("uvwxyz"))
     with pytest.raises(OptionError, match="Picard does not know"):
         from_picard(estimator, "a")
+    with pytest.raises(OptionError, match="data is not needed"):
+        from_picard(returned, "a", data=X)
 
 
 def test_picard_over_features_and_without_whitening():

@@ -198,3 +198,13 @@ def test_only_what_is_known_is_taken():
         as_table(np.zeros((3, 2)))
     with pytest.raises(OptionError, match="--layer says nothing about a DataFrame"):
         as_table(pd.DataFrame({"a": [1.0, 2.0]}), options=ReadOptions(layer="counts"))
+
+
+def test_a_recording_is_taken_by_the_same_function():
+    """What is for tables alone is refused there: a recording has no missing values."""
+    mne = pytest.importorskip("mne")
+    data = np.random.default_rng(0).laplace(size=(3, 2000)) * 1e-5
+    raw = mne.io.RawArray(data, mne.create_info(["Fz", "Cz", "Pz"], 200.0, "eeg"), verbose="ERROR")
+    assert as_table(raw).features == ("Fz", "Cz", "Pz")
+    with pytest.raises(OptionError, match="say nothing about a recording"):
+        as_table(raw, drop_missing=True)

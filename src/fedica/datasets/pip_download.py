@@ -63,8 +63,12 @@ def _environment(scratch: Path) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name not in {"PIP_CONSTRAINT", "PIP_NO_DEPS"}}
     backends = static_metadata.install(scratch / "backends")
     environment["PYTHONPATH"] = str(backends)
-    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USE_PEP517": "1"}
-    return environment
+    return environment | {
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+        "PIP_REQUIRE_VIRTUALENV": "0",  # nothing is installed
+        "PIP_USE_PEP517": "1",  # never setup.py, which would run
+    }
 
 
 def _sentence(requirement: str, sha256: str, complaint: str) -> str:

@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fedica.errors import FormatError, OptionError
 from fedica.exchange import PublicAggregate, read_aggregate, read_study
@@ -204,7 +203,7 @@ FORMATS: dict[str, _Format] = {
 }
 
 
-def _wanted(output: Path) -> Any:
+def _wanted(output: Path) -> _Format:
     """Return the format that the name of the output tells."""
     if output.is_dir():
         return _BIDS
