@@ -156,7 +156,7 @@ def test_real_people():
             raws[client] = raw.set_eeg_reference("average")
     people = {client: (raw, _ica(raw)) for client, raw in raws.items()}
     result = _together(people)
-    assert result.support.min() >= 3
+    assert result.support[0] == 5  # real heads differ, but something is everybody's
     for raw in raws.values():
         ours = recover(as_table(raw, columns=result.terms.features).values, result.mixing)
         theirs = to_mne(result, raw.info, mean=ours.mean).get_sources(raw).get_data().T
