@@ -16,7 +16,7 @@ from fedica import Contribution, LocalICA, aggregate
 from fedica.cli import app
 from fedica.errors import DataError, FormatError, InputError, MissingExtraError, OptionError
 from fedica.exchange import public_part, read_aggregate, read_folder, read_study, write_contribution
-from fedica.readers import ReadOptions, from_canica, from_nifti, read_data, to_nifti
+from fedica.readers import ReadOptions, as_table, from_canica, from_nifti, read_data, to_nifti
 from fedica.readers.voxels import voxel_names
 from fedica.workflow import contribute
 
@@ -145,6 +145,16 @@ def test_it_is_what_the_masker_of_nilearn_gives(run_file, mask_file, smoothing, 
     assert ("trend" in told) is detrend
     assert ("variance one" in told) is standardize
     assert ("Gaussian of 6 mm" in told) is (smoothing is not None)
+
+
+def test_an_image_in_memory_is_read_as_its_file_is(run_file, mask_file):
+    """With the same options and the same notes."""
+    options = ReadOptions(mask=mask_file, smoothing=5)
+    from_file, from_memory = read_data(run_file, options=options), as_table(nib.load(run_file), options=options)
+    np.testing.assert_array_equal(from_file.values, from_memory.values)
+    assert (from_file.features, from_file.notes) == (from_memory.features, from_memory.notes)
+    with pytest.raises(DataError, match=r"^the image: .*four dimensions"):
+        as_table(nib.load(mask_file))
 
 
 def test_voxels_that_do_not_vary_are_zero_and_not_rounding(tmp_path, mask_file):

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import detrend
 
 from fedica.arrays import BoolArray
 from fedica.errors import DataError
@@ -29,13 +28,17 @@ def read_nifti(path: Path, columns: Sequence[str] | None, options: ReadOptions) 
 
     Steps in the order of nilearn's maskers: smooth each volume, take the voxels, remove trends, scale to variance one.
     """
-    image = open_image(path)
-    _check_volumes(image, path)
-    mask, notes = _mask(image, path, columns, options)
-    check_same_grid(image, mask, str(path))
+    return image_sheet(open_image(path), columns, options, str(path))
+
+
+def image_sheet(image: Any, columns: Sequence[str] | None, options: ReadOptions, source: str) -> Sheet:
+    """Return the same of an image that is open; ``source`` is what it is called."""
+    _check_volumes(image, source)
+    mask, notes = _mask(image, source, columns, options)
+    check_same_grid(image, mask, source)
     n_volumes = image.shape[3]
     notes.insert(0, f"{n_volumes} volumes; {mask.n_voxels} of {mask.inside.size} voxels are inside the mask.")
-    values, n_outside = _series(volumes_of(image, str(path)), image, mask, options.smoothing, str(path))
+    values, n_outside = _series(volumes_of(image, source), image, mask, options.smoothing, source)
     if options.smoothing is not None:
         notes.append(f"every volume was smoothed: a Gaussian of {options.smoothing:g} mm at half of its maximum.")
         if n_outside:
@@ -44,23 +47,23 @@ def read_nifti(path: Path, columns: Sequence[str] | None, options: ReadOptions) 
     return Sheet(values, voxel_names(mask.inside), {}, tuple(notes), measured=True)
 
 
-def _check_volumes(image: Any, path: Path) -> None:
+def _check_volumes(image: Any, source: str) -> None:
     if len(image.shape) == 4 and image.shape[3] > 1:
         return
     came = " x ".join(map(str, image.shape))
     raise DataError(
-        f"{path}: an image over time was wanted, of four dimensions: x, y, z and volumes; {came} came. One volume "
+        f"{source}: an image over time was wanted, of four dimensions: x, y, z and volumes; {came} came. One volume "
         "alone has no components: give the whole run."
     )
 
 
-def _mask(image: Any, path: Path, columns: Sequence[str] | None, options: ReadOptions) -> tuple[Mask, list[str]]:
+def _mask(image: Any, source: str, columns: Sequence[str] | None, options: ReadOptions) -> tuple[Mask, list[str]]:
     """Return the mask that was given, or one computed from the image where nobody else has to agree on it."""
     if options.mask is not None:
         return load_mask(options.mask), []
     if columns is not None:
         raise DataError(
-            f"{path}: the features that are wanted are voxels of a mask, and only the mask tells whether the grid is "
+            f"{source}: the features that are wanted are voxels of a mask, and only the mask tells whether the grid is "
             "the same. Give it with --mask."
         )
     from nilearn.masking import compute_epi_mask  # noqa: PLC0415 - an extra
@@ -71,11 +74,11 @@ def _mask(image: Any, path: Path, columns: Sequence[str] | None, options: ReadOp
             computed = compute_epi_mask(image)
         except (ValueError, IndexError) as error:
             raise DataError(
-                f"{path}: no mask was given, and nilearn finds none in the image ({str(error)[:100]}). Give --mask."
+                f"{source}: no mask was given, and nilearn finds none in the image ({str(error)[:100]}). Give --mask."
             ) from error
     inside: BoolArray = np.asarray(computed.dataobj) != 0
     if not inside.any():
-        raise DataError(f"{path}: no mask was given, and nilearn finds no brain in the image. Give one with --mask.")
+        raise DataError(f"{source}: no mask was given, and nilearn finds no brain in the image. Give one with --mask.")
     note = (
         "no mask was given: nilearn computed one from this image. It is this client's own: in a federation every "
         "client needs the same mask, or their voxels do not agree. Give it with --mask."
@@ -117,14 +120,16 @@ def _smoothed(one: NDArray[np.float64], image: Any, fwhm: float) -> NDArray[np.f
 
 def _clean(values: SingleArray, *, remove_trend: bool, scale: bool) -> list[str]:
     """Remove trends and scale, in place, as nilearn does; but a voxel that does not vary stays zero, not rounding."""
-    n_constant = 0
     if not (remove_trend or scale):
         return []
+    n_constant, line = 0, np.linspace(-1, 1, len(values))
     for start in range(0, values.shape[1], _BLOCK_VOXELS):
         own = slice(start, start + _BLOCK_VOXELS)
         block = values[:, own].astype(np.float64)
         largest = np.abs(block).max(axis=0)
-        block = detrend(block, axis=0) if remove_trend else block - block.mean(axis=0)
+        block -= block.mean(axis=0)
+        if remove_trend:
+            block -= np.outer(line, line @ block / (line @ line))
         deviation = block.std(axis=0, ddof=1)
         flat = deviation <= CONSTANT * largest
         block[:, flat] = 0.0

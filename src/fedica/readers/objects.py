@@ -10,6 +10,7 @@ from fedica.errors import InputError, OptionError
 from fedica.readers import recording
 from fedica.readers.anndata_files import anndata_sheet
 from fedica.readers.frames import frame_sheet
+from fedica.readers.nifti import image_sheet
 from fedica.readers.options import ReadOptions
 from fedica.readers.registry import DEFAULT_OPTIONS, READERS, Reader, check_options, to_table
 from fedica.readers.select import Keep
@@ -26,13 +27,13 @@ def as_table(
     units: Mapping[str, str] | None = None,
     options: ReadOptions = DEFAULT_OPTIONS,
 ) -> Table:
-    """Turn a DataFrame, an AnnData or a recording of MNE into data that can be fitted, as a file of it is read.
+    """Turn a DataFrame, an AnnData, a recording of MNE or an image into data to fit, as a file of it is read.
 
     Parameters
     ----------
-    data : pandas.DataFrame, anndata.AnnData, mne.io.Raw or mne.Epochs
-        One sample a row; of a recording, one sample in time. It is not changed. Epochs are put one after the other,
-        and are not filtered.
+    data : pandas.DataFrame, anndata.AnnData, mne.io.Raw, mne.Epochs or nibabel.Nifti1Image
+        One sample a row; of a recording, one sample in time; of a 4D image, one volume. It is not changed. Epochs are
+        put one after the other, and are not filtered.
     columns : sequence of str, optional
         Which features, in which order; by default all columns of numbers that do not look like identifiers or dates,
         all ``var_names``, or all channels of the wanted types.
@@ -45,7 +46,8 @@ def as_table(
     units : mapping of str to str, optional
         Unit that each channel is wanted in; by default microvolts, femtotesla and femtotesla per cm.
     options : ReadOptions
-        Of an AnnData, the layer; of a recording, filter, reference, types of channels, bad channels.
+        Of an AnnData, the layer; of a recording, filter, reference, types of channels, bad channels; of an image, the
+        mask, smoothing, whether trends are removed and voxels scaled.
 
     Returns
     -------
@@ -75,10 +77,14 @@ def as_table(
         if drop_missing or keep is not None:
             raise OptionError("drop_missing and keep say nothing about a recording: it has no missing values or texts.")
         return recording.as_table(data, columns=columns, lacking_ok=lacking_ok, units=units, options=options)
+    elif _is_of(data, "nibabel", "Nifti1Image"):
+        source = "the image"
+        check_options(source, READERS[".nii"], options)
+        sheet = image_sheet(data, columns, options, source)
     else:
         raise InputError(
-            "as_table wants an mne.io.Raw or mne.Epochs, a pandas.DataFrame or an anndata.AnnData; "
-            f"{type(data).__name__} came."
+            "as_table wants an mne.io.Raw or mne.Epochs, a pandas.DataFrame, an anndata.AnnData or a "
+            f"nibabel.Nifti1Image; {type(data).__name__} came."
         )
     return to_table(
         sheet, source, columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
