@@ -129,8 +129,8 @@ plt.show()
 # Is the matching right?
 # ----------------------
 # Two checks. First, the same with every electrode of everybody, the bad one too: the components that most people have
-# should stay as they are (those of two people alone may not). Second, on those complete decompositions ``corrmap`` runs.
-# Take each person's blink by our table, and ask MNE which components it would mark.
+# should stay as they are (those of two people alone may not). Second, ``corrmap`` runs on complete decompositions:
+# take one person's blink as the template, and compare what MNE marks with our table.
 
 complete = {name: decompose(raw) for name, raw in raws.items()}
 reference = aggregate([from_mne(ica, name) for name, ica in complete.items()], 7)
