@@ -53,7 +53,7 @@ def jade(X, r, n_sweeps=20):
 # Other people's solvers
 # ----------------------
 # scikit-learn's FastICA with a function of one's own; a solver of fedica by name. A group that uses picard or a
-# fitted object of MNE or nilearn needs no code at all: see :doc:`/choosing`.
+# fitted object of MNE or nilearn needs no code at all: see :doc:`/data`.
 
 
 def cubic(y):

@@ -14,6 +14,7 @@ import typer.main
 from repository_pages import PAGES, ROOT, blocks_of
 
 from fedica.cli import app
+from fedica.readers import READERS
 
 RUN = [page for page in PAGES if any(block.language in ("console", "python") for block in blocks_of(page))]
 KNOWN = {
@@ -103,6 +104,16 @@ def test_a_transcript_that_says_something_else_is_found():
 def test_make_unit_runs_the_doctests_of_all_pages():
     """The pages are named where ``make unit`` calls pytest."""
     assert "docs/*.md" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_the_page_of_formats_names_every_reader():
+    """Each suffix that is read, with the extra that it needs on the same line."""
+    lines = [
+        line for line in (ROOT / "docs" / "data.md").read_text(encoding="utf-8").split("\n") if line.startswith("| `.")
+    ]
+    for suffix, reader in READERS.items():
+        (line,) = (line for line in lines if f"`{suffix}`" in line)
+        assert f"`fedica[{reader.extra}]`" in line if reader.extra else "| `fedica` |" in line
 
 
 def run(program, folder):
