@@ -113,19 +113,16 @@ def _read_rows(
     names = _names(first) if has_header else tuple(f"column {k + 1}" for k in range(len(first)))
     if not has_header:
         rows = itertools.chain([first], rows)
-    table = [
-        Column(name, must_be_numbers=wanted is not None and name in wanted)
-        for name in names
-        if wanted is None or not has_header or name in wanted
-    ]
-    places = [k for k, name in enumerate(names) if wanted is None or not has_header or name in wanted]
+    asked = set(wanted or ())
+    places = [k for k, name in enumerate(names) if wanted is None or not has_header or name in asked]
+    table = [Column(names[k], must_be_numbers=names[k] in asked) for k in places]
     values, n_rows = _fill(rows, path, table, places, len(names), seen.n_lines, 2 if has_header else 1, decimals)
     if n_rows == 0:
         raise DataError(f"{path}: the file has names of columns, but no rows under them.")
     decimals.check(path)
     numeric = [k for k, column in enumerate(table) if column.is_numeric(path)]
-    left_out = {column.name: column.what for k, column in enumerate(table) if k not in set(numeric)}
-    left_out |= {name: "not wanted" for k, name in enumerate(names) if k not in set(places)}
+    left_out = {table[k].name: table[k].what for k in sorted(set(range(len(table))) - set(numeric))}
+    left_out |= {names[k]: "not wanted" for k in sorted(set(range(len(names))) - set(places))}
     if len(numeric) < len(table):
         values = values[:, numeric]
     notes = [seen.note] if seen.note else []

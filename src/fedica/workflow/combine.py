@@ -141,7 +141,7 @@ def combine(
         raise InputError(
             f"there is no contribution of client {unknown[0]!r} to withdraw; {some(sorted(present))} came."
         )
-    kept = [item for item in received if item.contribution.client not in set(exclude)]
+    kept = _of_clients(received, present - set(exclude))
     check_enough(len({item.contribution.client for item in kept}), min_clients, rejected)
     if require_all and rejected:
         raise ContributionError(
@@ -192,7 +192,7 @@ def combine(
         against, before = "the aggregate with the withdrawn clients", full.clients
     check_verdicts(result, cut)
 
-    provenance = tuple(item.provenance for item in kept if item.contribution.client in set(result.clients))
+    provenance = tuple(item.provenance for item in _of_clients(kept, set(result.clients)))
     if output is not None:
         tell(f"writing {os.fspath(output)}")
         write_folder(result, output, provenance=provenance)
@@ -206,6 +206,10 @@ def combine(
         (*notes, *_about_features(filled)),
         None if output is None else os.fspath(output),
     )
+
+
+def _of_clients(items: Sequence[Received], clients: set[str]) -> list[Received]:
+    return [item for item in items if item.contribution.client in clients]
 
 
 def _earlier(path: PathLike) -> tuple[Array, tuple[str, ...] | None, tuple[str, ...]]:
