@@ -133,3 +133,38 @@ def test_signs_are_those_of_what_came(clients):
     atoms = {c.client: c.atoms for c in filled.contributions}
     for c in exact:
         np.testing.assert_allclose(np.sum(atoms[c.client] * c.atoms, axis=0), 1.0, atol=1e-6)
+
+
+def test_an_average_over_different_features_is_brought_to_one_level(clients):
+    """Everybody took off the mean of the features that it has: the aggregate is the truth without its mean over all."""
+    rng = np.random.default_rng(2)
+    level = clients.mixing - clients.mixing.mean(axis=0)
+
+    def lacking(**extra):
+        found = []
+        for client in clients.clients:
+            rows = np.sort(rng.choice(D, 9, replace=False))
+            atoms = clients.mixing[rows] - clients.mixing[rows].mean(axis=0)
+            names = [NAMES[i] for i in rows]
+            found.append(
+                replace(partial(client, rows), atoms=atoms * rng.choice([-1, 1], R), features=names, extra=extra)
+            )
+        return found
+
+    declared = fill_features(lacking(reference="average"), features=NAMES, n_components=R)
+    result = aggregate(declared.contributions, R)
+    assert error(result.mixing, level / np.linalg.norm(level, axis=0)) < 1e-4
+    assert (result.labels >= 0).all()
+    silent = fill_features(lacking(), features=NAMES, n_components=R)
+    assert error(aggregate(silent.contributions, R).mixing, level / np.linalg.norm(level, axis=0)) > 0.02
+
+
+def test_one_client_cannot_take_the_level_off(clients):
+    """What most declare holds: one that says otherwise changes nothing."""
+    rng = np.random.default_rng(3)
+    whole = [partial(c, range(D)) for c in clients.clients]
+    plain = [cut(c, np.sort(rng.choice(D, 9, replace=False))) for c in whole]
+    odd = [replace(plain[0], extra={"reference": "average"}), *plain[1:]]
+    first, second = (fill_features(those, n_components=R).contributions for those in (plain, odd))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one.atoms, other.atoms)

@@ -19,6 +19,7 @@ from fedica.exchange import PublicAggregate
 from fedica.readers.channels import unit_of
 from fedica.readers.mne_quiet import import_mne
 from fedica.readers.options import REFERENCES
+from fedica.readers.reference import AVERAGE, on_channels
 from fedica.readers.units import scale_of
 from fedica.records import Aggregate, Contribution, Study
 
@@ -59,17 +60,18 @@ def from_mne(
     names = tuple(str(name) for name in ica.ch_names)
     types = _types_of(mne, ica.info if info is None else _info(info), names, client)
     maps = sensor_maps(ica)
+    if study is not None:
+        rows = [names.index(name) for name in study.features if name in set(names)]
+        if not rows:
+            raise InputError(f"client {client!r}: its ICA has none of the channels of study {study.id!r}.")
+        maps, names, types = maps[rows], tuple(names[k] for k in rows), [types[k] for k in rows]
     eeg = np.array([kind == "eeg" for kind in types])
     if reference == "average" and eeg.sum() > 1:
         maps[eeg] -= maps[eeg].mean(axis=0)
-    atoms = maps * _factors(names, types, study)[:, None]
+    factors = _factors(names, types, study)
+    atoms = maps * factors[:, None]
     atoms = unit(atoms / max(float(np.abs(atoms).max()), np.finfo(np.float64).tiny))  # tesla are very small numbers
-    if study is not None:
-        kept = [name for name in study.features if name in set(names)]
-        if not kept:
-            raise InputError(f"client {client!r}: its ICA has none of the channels of study {study.id!r}.")
-        place = {name: k for k, name in enumerate(names)}
-        atoms, names = atoms[[place[name] for name in kept]], tuple(kept)
+    levelled = reference == "average" and bool(eeg.all()) and float(np.ptp(factors)) == 0.0
     return Contribution(
         client,
         atoms,
@@ -79,6 +81,7 @@ def from_mne(
         independence="samples",
         mixing="general",
         study=None if study is None else study.id,
+        extra=AVERAGE if levelled else {},
     )
 
 
@@ -138,18 +141,19 @@ def to_mne(
         aggregate.degenerate
     )  # of one kind of aggregate their numbers, of the other a truth value each
     mixing[:, degenerate] = 0.0
-    chosen = range(mixing.shape[1]) if components is None else components
-    mixing = mixing[rows][:, _check_components(chosen, mixing.shape[1])]
-    if len(names) < mixing.shape[1]:
+    chosen = _check_components(range(mixing.shape[1]) if components is None else components, mixing.shape[1])
+    if len(names) < len(chosen):
         raise DataError(
-            f"{mixing.shape[1]} components are wanted of at least as many channels; the recording has {len(names)} of "
+            f"{len(chosen)} components are wanted of at least as many channels; the recording has {len(names)} of "
             f"the aggregate's {len(features)} features. Rename its channels, or give fewer components."
         )
+    picked = mne.pick_info(whole, [whole.ch_names.index(name) for name in names])
+    types = _types_of(mne, picked, names, "the aggregate")
+    mixing = on_channels(mixing, rows, average=set(types) == {"eeg"})[:, chosen]
     centre = np.zeros(len(features)) if mean is None else np.asarray(mean, dtype=np.float64)
     if centre.shape != (len(features),) or not np.isfinite(centre).all():
         raise DataError(f"mean must be {len(features)} finite numbers, one a feature; shape {centre.shape} came.")
-    picked = mne.pick_info(whole, [whole.ch_names.index(name) for name in names])
-    factors = _factors(names, _types_of(mne, picked, names, "the aggregate"), study)
+    factors = _factors(names, types, study)
     return _fitted(mne, mixing, centre[rows], picked, 1.0 / factors, str(aggregate.method))
 
 

@@ -17,6 +17,7 @@ from fedica.errors import DataError, InputError
 from fedica.readers.channels import Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
 from fedica.readers.options import ReadOptions
+from fedica.readers.reference import AVERAGE
 from fedica.readers.registry import DEFAULT_OPTIONS, READERS, check_options, to_table
 from fedica.readers.sheet import Sheet, Table
 
@@ -63,7 +64,8 @@ def as_table(
 
     Examples
     --------
-    ``table = as_table(raw)``, then ``LocalICA(10).fit(table.values).contribution("a", features=table.features)``.
+    ``table = as_table(raw)``, then ``local = LocalICA(10).fit(table.values)`` and
+    ``local.contribution("a", features=table.features, extra=table.extra)``.
     """
     mne = import_mne("a recording")
     if not isinstance(recording, mne.io.BaseRaw | mne.BaseEpochs):
@@ -103,6 +105,7 @@ def read_recording(recording: Any, channels: Channels, source: str, options: Rea
         tuple(said),
         channels.units,
         dict.fromkeys(channels.bads, "a channel that is marked as bad"),
+        AVERAGE if options.reference == "average" and set(channels.types) == {"eeg"} else {},
     )
 
 

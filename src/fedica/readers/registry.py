@@ -161,7 +161,7 @@ def to_table(
         notes = (*notes, f"{n_dropped} rows with a missing value were dropped; {values.shape[0]} are left.")
     values, of_each, said = in_units(values, features, sheet, source, units)
     left_out |= sheet.unusable
-    return Table(values, features, source, left_out, n_dropped, (*sheet.notes, *notes, *said), of_each)
+    return Table(values, features, source, left_out, n_dropped, (*sheet.notes, *notes, *said), of_each, sheet.extra)
 
 
 def check_options(source: Path | str, reader: Reader, options: ReadOptions) -> None:

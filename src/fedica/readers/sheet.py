@@ -38,6 +38,7 @@ class Sheet:
     notes: tuple[str, ...] = ()
     units: tuple[str, ...] | None = None
     unusable: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
     measured: bool = False
 
 
@@ -61,6 +62,8 @@ class Table:
         What was noticed, one sentence each; everything that was left out is among them.
     units : tuple of str, optional
         Unit of each column, if the file tells it.
+    extra : mapping of str to str
+        What the server must know of how the data was prepared: ``extra`` of the contribution.
     """
 
     values: NDArray[Any]
@@ -70,3 +73,4 @@ class Table:
     n_dropped: int
     notes: tuple[str, ...]
     units: tuple[str, ...] | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)

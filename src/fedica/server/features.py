@@ -5,12 +5,16 @@
    component, its sign and its length, for every client that has enough of the features.
 3. An entry that a client lacks is filled: first with the median over the clients that have it, then with the entry of
    the aggregate of all clients, until that settles. So a client moves the features that it has, and those alone.
+
+EEG with an average reference is known up to a constant over channels: whoever lacks some subtracted the mean of the
+others. Where most clients declare it (``extra["reference"]`` is "average") atoms are compared without their mean over
+the features that they share, and brought to the mean over all of them when they are filled.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +30,9 @@ ROUNDS = 3
 """Times the entries that are filled are renewed from the aggregate; the third changes less than rounding shows."""
 NEAR = 0.5
 """Atoms within this distance (a tangent) of their component take part in the medians."""
+
+Level = Callable[[Array], Array]
+"""Takes off what is not known of columns of atoms: nothing, or a constant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,17 +146,31 @@ def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contrib
 
 def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None) -> list[Contribution]:
     placed.sort(key=lambda one: (one[0].n_atoms, one[0].atoms.tobytes()))  # neither order nor name leaves a trace
+    level = _average_level if _have_average_reference([c for c, _ in placed]) else _own_level
     core, common = _core([have for _, have in placed], max(c.n_atoms for c, _ in placed))
     result = aggregate(
-        [replace(placed[k][0], features=None, atoms=placed[k][0].atoms[common]) for k in core],
+        [replace(placed[k][0], features=None, atoms=level(placed[k][0].atoms[common])) for k in core],
         n_components,
         on_bad="reject",
     )
-    reference = _medians(placed, result.mixing, common)
+    reference = _medians(placed, result.mixing, common, level)
     for _ in range(ROUNDS):
-        filled = [_completed(c, have, reference) for c, have in placed]
+        filled = [_completed(c, have, reference, level) for c, have in placed]
         reference = aggregate(filled, reference.shape[1], on_bad="reject").mixing
-    return [_completed(c, have, reference) for c, have in placed]
+    return [_completed(c, have, reference, level) for c, have in placed]
+
+
+def _have_average_reference(contributions: Sequence[Contribution]) -> bool:
+    """Whether most clients say that their atoms are known up to a constant; one alone cannot decide it."""
+    return 2 * sum(c.extra.get("reference") == "average" for c in contributions) > len(contributions)
+
+
+def _average_level(columns: Array) -> Array:
+    return np.asarray(columns - columns.mean(axis=0))
+
+
+def _own_level(columns: Array) -> Array:
+    return columns
 
 
 def _core(have: list[BoolArray], n_atoms: int) -> tuple[list[int], BoolArray]:
@@ -164,7 +185,7 @@ def _core(have: list[BoolArray], n_atoms: int) -> tuple[list[int], BoolArray]:
     return core, common
 
 
-def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common: BoolArray) -> Array:
+def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common: BoolArray, level: Level) -> Array:
     """Extend a matrix on the common features to all of them: entry by entry the median over those who have it.
 
     mixing : (common features, r), unit columns. Every atom is scaled to the length that its component has on the
@@ -175,32 +196,39 @@ def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common
     reference[common] = mixing
     entries: list[list[Array]] = [[] for _ in range(r)]
     for contribution, have in placed:
-        scaled, labels, near = _against(contribution, have & common, reference)
+        scaled, labels, near = _against(contribution, have & common, reference, level)
         for k in np.flatnonzero(near):
             entries[labels[k]].append(np.where(have, scaled[:, k], np.nan))
     for a in range(r):
         column = np.array(entries[a]) if entries[a] else np.full((1, n_features), np.nan)
         seen = np.isfinite(column).any(axis=0) & ~common
         reference[seen, a] = np.nanmedian(column[:, seen], axis=0)
-    return unit(reference)
+    return unit(level(reference))
 
 
-def _against(contribution: Contribution, rows: BoolArray, reference: Array) -> tuple[Array, IntArray, BoolArray]:
-    """Match a client's atoms on some rows: atoms signed and scaled to their component, labels, which are near."""
-    n_atoms = contribution.n_atoms
-    seen = unit(np.array(contribution.atoms[rows]))
-    standing = relative_to(seen, np.zeros(n_atoms, dtype=np.int64), unit(reference[rows]))
-    length = np.linalg.norm(contribution.atoms[rows], axis=0)
-    target = np.linalg.norm(reference[rows], axis=0)[standing.labels]
-    scale = standing.signs * target / np.maximum(length, 1e-12)
-    return contribution.atoms * scale, standing.labels, np.asarray(standing.distance <= NEAR)
+def _against(
+    contribution: Contribution, rows: BoolArray, reference: Array, level: Level
+) -> tuple[Array, IntArray, BoolArray]:
+    """Match a client's atoms on some rows: atoms signed, scaled and levelled to a component, labels, which are near."""
+    own, goal = level(np.array(contribution.atoms[rows])), level(reference[rows])
+    standing = relative_to(unit(own), np.zeros(contribution.n_atoms, dtype=np.int64), unit(goal))
+    target = np.linalg.norm(goal, axis=0)[standing.labels]
+    scale = standing.signs * target / np.maximum(np.linalg.norm(own, axis=0), 1e-12)
+    scaled = contribution.atoms * scale
+    above = scaled[rows] - own * scale  # a constant for each atom: what levelling took off
+    offset = (reference[rows] - goal)[0, standing.labels] - above[0]
+    near = np.asarray(standing.distance <= NEAR)
+    return scaled + np.where(near, offset, 0.0), standing.labels, near
 
 
-def _completed(contribution: Contribution, have: BoolArray, reference: Array) -> Contribution:
+def _completed(contribution: Contribution, have: BoolArray, reference: Array, level: Level) -> Contribution:
     """Fill the entries that a client lacks from the components that its atoms match; zero where they match none."""
     if have.all():
-        return contribution
-    scaled, labels, near = _against(contribution, have, reference)
+        same = np.abs(level(contribution.atoms) - contribution.atoms).max() < 1e-12
+        return contribution if same else replace(contribution, atoms=unit(level(contribution.atoms)))
+    scaled, labels, near = _against(contribution, have, reference, level)
     fill = np.where(near, reference[:, labels], 0.0)
-    signs = np.where(np.sum(scaled * contribution.atoms, axis=0) < 0, -1.0, 1.0)  # atoms keep the sign they came with
-    return replace(contribution, atoms=unit(np.where(have[:, None], scaled, fill) * signs))
+    filled = np.where(have[:, None], scaled, fill)
+    filled = np.where(near, level(filled), filled)
+    signs = np.where(np.sum(filled * contribution.atoms, axis=0) < 0, -1.0, 1.0)  # atoms keep the sign they came with
+    return replace(contribution, atoms=unit(filled * signs))

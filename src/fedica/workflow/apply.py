@@ -18,6 +18,7 @@ from fedica.exchange import PublicAggregate, read_aggregate, read_study
 from fedica.exchange.files import PathLike, write_atomic
 from fedica.local import Recovered, cross_cumulants, recover
 from fedica.readers import ReadOptions, read_data
+from fedica.readers.reference import on_channels
 from fedica.records import Study
 from fedica.workflow.contribute import Progress, scaled, units_of
 from fedica.workflow.fields import parent_exists
@@ -119,7 +120,8 @@ def apply_global(
     mixing = np.where(public.degenerate, 0.0, public.mixing)
     if features is not None and table.features is not None and len(table.features) < len(features):
         place = {name: k for k, name in enumerate(features)}
-        mixing = mixing[[place[name] for name in table.features]]
+        average = table.extra.get("reference") == "average"
+        mixing = on_channels(mixing, [place[name] for name in table.features], average=average)
         if mixing.shape[0] < mixing.shape[1]:
             raise DataError(
                 f"{table.source}: {mixing.shape[0]} features cannot tell {mixing.shape[1]} components apart."

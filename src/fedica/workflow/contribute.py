@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -152,7 +152,9 @@ def contribute(
         mixing=of_what,
         random_state=random_state,
     )
-    contribution = local.contribution(name, features=table.features, study=agreed.id if agreed else None)
+    contribution = local.contribution(
+        name, features=table.features, study=agreed.id if agreed else None, extra=_said_along(table, agreed)
+    )
     contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed))
     notes = [*table.notes, *noticed]
     seen, of_these = (n_features, "features") if over == "features" else (n_samples, "samples")
@@ -184,6 +186,12 @@ def scaled(table: Table, study: Study | None) -> np.ndarray[tuple[int, ...], np.
         return table.values
     factor = dict(zip(study.features, study.scales, strict=True))
     return np.asarray(table.values * np.array([factor[name] for name in table.features]), dtype=np.float64)
+
+
+def _said_along(table: Table, study: Study | None) -> Mapping[str, str]:
+    """Return what the reader wants the server to know; scales that differ would make it untrue."""
+    uneven = study is not None and any(len(set(values or ())) > 1 for values in (study.scales, study.units))
+    return {} if uneven else table.extra
 
 
 def units_of(study: Study | None) -> dict[str, str] | None:

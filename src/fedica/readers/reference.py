@@ -1,0 +1,35 @@
+"""The average reference of EEG: maps are known up to a constant over channels, whatever channels a recording has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedica.arrays import Array
+
+AVERAGE = {"reference": "average"}
+"""What travels with the atoms of EEG that has an average reference; the server brings different caps to one level."""
+
+
+def on_channels(mixing: Array, rows: Sequence[int], *, average: bool) -> Array:
+    """Restrict a mixing matrix to some of its features.
+
+    Parameters
+    ----------
+    mixing : ndarray of shape (d, r)
+        All features.
+    rows : sequence of int
+        Those that a recording has, in its order.
+    average : bool
+        Whether the recording has the average over these as its reference. If the matrix has the average over all of
+        its features, the restriction is brought to that over these, as the recording was.
+
+    Returns
+    -------
+    ndarray of shape (len(rows), r)
+    """
+    restricted = np.asarray(mixing[list(rows)], dtype=np.float64)
+    if average and np.abs(mixing.mean(axis=0)).max(initial=0.0) < 1e-9:
+        restricted = restricted - restricted.mean(axis=0)
+    return restricted
