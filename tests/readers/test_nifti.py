@@ -543,6 +543,24 @@ def test_four_hospitals_from_images_to_maps(tmp_path, mask_file):
     assert page.count("as three slices through its peak") == 3
 
 
+def test_a_client_with_a_mask_in_another_place_is_refused_by_the_server(tmp_path, run_file, mask_file):
+    """Its voxels have the same names and are other places; the grid travels along, so that this is seen."""
+    elsewhere = AFFINE.copy()
+    elsewhere[1, 3] += 6
+    sent = []
+    for name, affine in (("a", AFFINE), ("b", AFFINE), ("moved", elsewhere)):
+        mask = save(tmp_path / f"{name}-mask.nii", MASK, affine=affine, dtype=np.uint8)
+        run = save(tmp_path / f"{name}.nii", run_of(len(sent)), affine=affine)
+        done = contribute(run, client=name, options=ReadOptions(mask=mask), independence="features", n_components=3)
+        sent.append(done.contribution)
+    assert sent[0].extra["grid"] == "13 x 15 x 11 voxels; -3 0 0 15; 0 3 0 -18; 0 0 4 -16"
+    result = aggregate(sent, 3, on_bad="reject")
+    assert [x.client for x in result.rejected] == ["moved"]
+    assert "declares grid" in result.rejected[0].reason
+    maps = from_nifti(to_nifti(result, mask_file), mask_file, "maps")
+    assert maps.extra == sent[0].extra
+
+
 def test_who_forgets_that_maps_are_wanted_is_told(tmp_path, run_file, mask_file):
     """Independence over volumes is another model; it is done, with a note."""
     done = contribute(run_file, tmp_path / "a.safetensors", options=ReadOptions(mask=mask_file), n_components=2)

@@ -107,6 +107,16 @@ def test_other_feature_names_are_refused():
         admit(group)
 
 
+def test_voxels_of_another_grid_are_other_places():
+    """The same names in another grid are refused; who does not say where its voxels are is believed."""
+    group = [contribution(f"c{k}", features=["0,0,0", "0,0,1", "0,1,0"], extra={"grid": "2 mm"}) for k in range(2)]
+    silent = contribution("silent", features=["0,0,0", "0,0,1", "0,1,0"], extra={"reference": "average"})
+    moved = contribution("moved", features=["0,0,0", "0,0,1", "0,1,0"], extra={"grid": "3 mm"})
+    assert len(admit([*group, silent]).clients) == 3
+    with pytest.raises(ContributionError, match="client 'moved' declares grid '3 mm'; 2 other clients have '2 mm'"):
+        admit([*group, silent, moved])
+
+
 def test_rejections_reach_the_result(make_federation):
     """on_bad="reject" goes on with the rest and says so."""
     contributions, _, _ = make_federation(3, 5)

@@ -44,6 +44,12 @@ class Mask:
         """How many voxels are features."""
         return int(self.inside.sum())
 
+    @property
+    def grid(self) -> str:
+        """The grid in words, for `Contribution.extra`: the same names of voxels in another grid are other places."""
+        rows = "; ".join(" ".join(f"{x:g}" for x in np.round(row, 3) + 0.0) for row in self.affine[:3])
+        return f"{_size(self.inside.shape)} voxels; {rows}"
+
 
 def nibabel(what: str) -> Any:
     """Import nibabel, or say how to install it; ``what`` needs it."""

@@ -44,7 +44,7 @@ def image_sheet(image: Any, columns: Sequence[str] | None, options: ReadOptions,
         if n_outside:
             notes.append("values outside the mask that are not finite were taken as zero before smoothing.")
     notes += _clean(values, remove_trend=options.detrend, scale=options.standardize)
-    return Sheet(values, voxel_names(mask.inside), {}, tuple(notes), measured=True)
+    return Sheet(values, voxel_names(mask.inside), {}, tuple(notes), extra={"grid": mask.grid}, measured=True)
 
 
 def _check_volumes(image: Any, source: str) -> None:

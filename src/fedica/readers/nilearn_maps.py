@@ -180,6 +180,7 @@ def _contribution(
         solver=solver,
         independence="features",
         study=study,
+        extra={"grid": mask.grid},
     )
 
 

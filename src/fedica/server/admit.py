@@ -18,6 +18,8 @@ from fedica.server.columns import Columns, columns_of
 from fedica.server.spool import Spool
 
 ON_BAD = ("raise", "reject")
+IN_EXTRA = ("grid",)
+"""What clients must agree on of what they say in ``extra``: in another grid the same voxels are other places."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ def admit(contributions: Iterable[Contribution] | AtomArray, *, on_bad: str = "r
 
     bad: list[Rejection] = []
     fitting = _one_per_client(sorted(arrived, key=lambda c: c.client), bad)
-    for term in ("n_features", "study", "independence", "mixing"):
+    for term in ("n_features", "study", "independence", "mixing", *IN_EXTRA):
         fitting = _agreeing(fitting, term, bad)
     fitting, features = _same_features(fitting, bad)
 
@@ -165,7 +167,7 @@ def _identical(one: Contribution, other: Contribution) -> bool:
 
 def _agreeing(contributions: list[Contribution], term: str, bad: list[Rejection]) -> list[Contribution]:
     """Keep the contributions that agree with the value most declare; silence agrees with everything."""
-    votes = Counter(value for c in contributions if (value := getattr(c, term)) is not None)
+    votes = Counter(value for c in contributions if (value := _said(c, term)) is not None)
     if len(votes) < 2:
         return contributions
     (agreed, most), (_, second) = votes.most_common(2)
@@ -174,7 +176,7 @@ def _agreeing(contributions: list[Contribution], term: str, bad: list[Rejection]
         return []
     kept = []
     for contribution in contributions:
-        value = getattr(contribution, term)
+        value = _said(contribution, term)
         if value is None or value == agreed:
             kept.append(contribution)
         elif term == "n_features":
@@ -214,6 +216,11 @@ def _same_features(
             )
             bad.append(Rejection(contribution.client, reason))
     return kept, agreed
+
+
+def _said(contribution: Contribution, term: str) -> Any:
+    """Return what a client declares of a term; None if nothing."""
+    return contribution.extra.get(term) if term in IN_EXTRA else getattr(contribution, term)
 
 
 def _declared(contributions: list[Contribution], term: str) -> str | None:

@@ -189,9 +189,9 @@ def scaled(table: Table, study: Study | None) -> np.ndarray[tuple[int, ...], np.
 
 
 def _said_along(table: Table, study: Study | None) -> Mapping[str, str]:
-    """Return what the reader wants the server to know; scales that differ would make it untrue."""
+    """Return what the reader wants the server to know; scales that differ make a reference untrue."""
     uneven = study is not None and any(len(set(values or ())) > 1 for values in (study.scales, study.units))
-    return {} if uneven else table.extra
+    return {name: value for name, value in table.extra.items() if not (uneven and name == "reference")}
 
 
 def units_of(study: Study | None) -> dict[str, str] | None:
