@@ -252,20 +252,25 @@ def _edf_header(path: Path, what: str, width: int) -> _Header:
 def _check_data_points(path: Path) -> None:
     """Refuse a BrainVision recording whose data file is shorter than its header says."""
     fields = dict(re.findall(r"(?m)^(\w+)=(.*?)\r?$", path.read_text(encoding="latin-1")))
-    data = path.parent / fields.get("DataFile", "").replace("$b", path.stem)
+    data = path.parent / fields.get("DataFile", "").replace("$b", path.stem).replace("\0", "")
     if not fields.get("DataFile") or not data.is_file():
         raise FormatError(
             f"{path}: the file with its numbers, {fields.get('DataFile', 'DataFile')!r}, is not beside it. Copy all of "
             ".vhdr, .vmrk and .eeg."
         )
     width = {"INT_16": 2, "INT_32": 4, "IEEE_FLOAT_32": 4}.get(fields.get("BinaryFormat", "").strip())
-    if width is None or not fields.get("NumberOfChannels", "").isdigit():
-        return
-    frame, n_bytes = width * int(fields["NumberOfChannels"]), data.stat().st_size
-    points = fields.get("DataPoints", "")
-    if n_bytes % frame or (points.isdigit() and n_bytes < frame * int(points)):
-        told = f"; its header tells of {points}" if points.isdigit() else ""
+    channels, points = (_whole(fields.get(name, "")) for name in ("NumberOfChannels", "DataPoints"))
+    if width is None or not channels:
+        return  # numbers as text: MNE reads to the end of the file
+    frame, n_bytes = width * channels, data.stat().st_size
+    if n_bytes % frame or n_bytes < frame * points:
+        told = f"; its header tells of {points}" if points else ""
         raise FormatError(
-            f"{path}: {data.name!r} is cut short: it holds {n_bytes / frame:.1f} samples of "
-            f"{fields['NumberOfChannels']} channels{told}. Copy or export it again."
+            f"{path}: {data.name!r} is cut short: it holds {n_bytes / frame:.1f} samples of {channels} channels{told}. "
+            "Copy or export it again."
         )
+
+
+def _whole(text: str) -> int:
+    """Return a whole number, 0 if it is none."""
+    return int(text) if text.strip().isdecimal() and len(text) < 20 else 0
