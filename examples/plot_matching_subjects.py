@@ -21,11 +21,10 @@ import mne
 import numpy as np
 import pandas as pd
 
-from fedica import aggregate
+from fedica import aggregate, fill_features
 from fedica.datasets import fetch_eeg_five
 from fedica.matching import match
 from fedica.readers import from_mne, matched, to_mne
-from fedica.server.features import fill_features
 
 mne.set_log_level("ERROR")
 people = fetch_eeg_five()

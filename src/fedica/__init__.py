@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fedica.federated import FederatedICA
     from fedica.local import LocalICA
     from fedica.records import Aggregate, AtomArray, Contribution, Study
-    from fedica.server import aggregate
+    from fedica.server import aggregate, fill_features
 
 __all__ = [
     "Aggregate",
@@ -26,6 +26,7 @@ __all__ = [
     "Study",
     "__version__",
     "aggregate",
+    "fill_features",
     "read_aggregate",
     "read_contribution",
     "write_aggregate",
@@ -40,6 +41,7 @@ _ROOM_OF_NAME = {
     "LocalICA": "local",
     "Study": "records",
     "aggregate": "server",
+    "fill_features": "server",
     "read_aggregate": "exchange",
     "read_contribution": "exchange",
     "write_aggregate": "exchange",

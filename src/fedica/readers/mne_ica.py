@@ -30,7 +30,7 @@ def from_mne(
     """Take a fitted ICA of MNE as the contribution of one client: its scalp maps are the atoms, in its order.
 
     Results that people have can so be aggregated without fitting anything again, also of different caps:
-    `fedica.server.features.fill_features` fills what some lack. `matched` then says which component of whom is which.
+    `fedica.fill_features` fills what some lack. `matched` then says which component of whom is which.
 
     Parameters
     ----------
@@ -137,10 +137,8 @@ def to_mne(
     names = tuple(name for name in whole.ch_names if name in place)  # MNE wants them in the order of the recording
     rows = [place[name] for name in names]
     mixing = np.array(aggregate.mixing, dtype=np.float64)
-    degenerate = np.asarray(
-        aggregate.degenerate
-    )  # of one kind of aggregate their numbers, of the other a truth value each
-    mixing[:, degenerate] = 0.0
+    # Of one kind of aggregate these are numbers of components, of the other a truth value each.
+    mixing[:, np.asarray(aggregate.degenerate)] = 0.0
     chosen = _check_components(range(mixing.shape[1]) if components is None else components, mixing.shape[1])
     if len(names) < len(chosen):
         raise DataError(

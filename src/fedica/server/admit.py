@@ -18,6 +18,7 @@ from fedica.server.columns import Columns, columns_of
 from fedica.server.spool import Spool
 
 ON_BAD = ("raise", "reject")
+FILL = "Re-run fedica local with the study's features, or fill what some lack first: fedica.fill_features."
 IN_EXTRA = ("grid",)
 """What clients must agree on of what they say in ``extra``: in another grid the same voxels are other places."""
 
@@ -172,7 +173,8 @@ def _agreeing(contributions: list[Contribution], term: str, bad: list[Rejection]
         return contributions
     (agreed, most), (_, second) = votes.most_common(2)
     if most == second:  # no majority: a guess would depend on the order of arrival
-        bad.extend(Rejection(c.client, f"the clients do not agree on {term}: {_tally(votes)}.") for c in contributions)
+        reason = f"the clients do not agree on {term}: {_tally(votes)}." + (f" {FILL}" if term == "n_features" else "")
+        bad.extend(Rejection(c.client, reason) for c in contributions)
         return []
     kept = []
     for contribution in contributions:
@@ -182,7 +184,7 @@ def _agreeing(contributions: list[Contribution], term: str, bad: list[Rejection]
         elif term == "n_features":
             reason = (
                 f"client {contribution.client!r} sent atoms of {value} features; {most} other clients have {agreed}. "
-                "Re-run fedica local with the study's features."
+                + FILL
             )
             bad.append(Rejection(contribution.client, reason))
         else:
@@ -212,7 +214,7 @@ def _same_features(
             strange = sorted(set(contribution.features) - set(agreed))[:3]
             reason = (
                 f"client {contribution.client!r} names features that {most} other clients do not have "
-                f"({', '.join(map(repr, strange))}). Re-run fedica local with the study's features."
+                f"({', '.join(map(repr, strange))}). {FILL}"
             )
             bad.append(Rejection(contribution.client, reason))
     return kept, agreed

@@ -78,6 +78,24 @@ def fill_features(
     -------
     Filled
         What can be aggregated, and what was done to it.
+
+    Examples
+    --------
+    Three clients of four channels; the second lacks one. What it lacks is filled from the others, and what is filled
+    moves nothing.
+
+    >>> import numpy as np
+    >>> from fedica import Contribution, aggregate, fill_features
+    >>> caps = {"client-1": "Cz Fz Oz Pz", "client-2": "Cz Fz Oz", "client-3": "Cz Fz Oz Pz"}
+    >>> maps = np.array([[0.9, 0.1], [0.3, 0.2], [0.1, 0.8], [0.3, 0.55]])
+    >>> cut = {client: maps[: len(cap.split())] for client, cap in caps.items()}
+    >>> unit = {client: rows / np.linalg.norm(rows, axis=0) for client, rows in cut.items()}
+    >>> contributions = [Contribution(c, unit[c], 5000, features=cap.split()) for c, cap in caps.items()]
+    >>> filled = fill_features(contributions, n_components=2)
+    >>> filled.lacking
+    {'client-2': ('Pz',)}
+    >>> aggregate(filled.contributions, 2).support
+    array([3, 3])
     """
     arrived = list(contributions)
     wanted = _wanted(arrived) if features is None else tuple(features)
