@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+PIP_QUIETLY := python -m pip -qq --disable-pip-version-check
+PIP := $(BIN)/$(PIP_QUIETLY)
+OLDEST := .venv-oldest
 SOURCES := $(shell find src -type f -not -name '*.pyc')
 COVERAGE_FLOOR := 90
 
-.PHONY: help demo test lint unit docs screenshot robustness bench clean
+.PHONY: help demo test lint unit oldest docs screenshot robustness bench peers clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -31,6 +33,13 @@ unit: $(VENV)/.dev
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
 		--cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
 
+# Left out: tests of kills, of floods of broken files and of bounds on memory, which no version of a library decides.
+oldest: export OMP_NUM_THREADS = 1
+oldest: $(OLDEST)/.test  ## the estimators' contract and the core's tests with the oldest versions that are allowed
+	$(OLDEST)/bin/pytest tests/test_*.py tests/local tests/server tests/exchange tests/cli/test_main.py tests/report/test_page.py \
+		--ignore=tests/exchange/test_faults.py --deselect=tests/server/test_scale.py::test_memory_is_bounded_by_blocks \
+		--numprocesses=auto --maxprocesses=8 --dist=loadfile
+
 # The data of the gallery is fetched first, into the user's cache; the build itself needs no network, nor do its readers.
 docs: export OMP_NUM_THREADS = 1
 docs: export OPENBLAS_NUM_THREADS = 1
@@ -49,8 +58,13 @@ robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (a
 bench: $(VENV)/.bench  ## measure speed, memory and growth beside others; writes docs/performance.md (ten minutes)
 	$(BIN)/python benchmarks/run.py $(BENCH)
 
+peers: export OMP_NUM_THREADS = 1
+peers: export OPENBLAS_NUM_THREADS = 1
+peers: $(VENV)/.docs  ## do the same task in other tools; writes docs/peers.md (two minutes)
+	$(BIN)/python benchmarks/peers.py
+
 clean:  ## remove everything that the targets made
-	rm -rf $(VENV) dist out docs/api docs/gallery .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) dist out docs/api docs/gallery .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit("fedica needs Python 3.11 or newer: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
@@ -70,4 +84,17 @@ $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: dist/.wheel
 	@echo "Installing fedica[$*]"
 	@$(PIP) install "$$(ls dist/*.whl)[$*]"
 	@$(PIP) install --no-deps --force-reinstall dist/*.whl
+	@touch $@
+
+# The first Python that has wheels of versions so old.
+$(OLDEST)/.python: requirements/oldest.txt
+	@for python in $(PYTHON) python3.11 python3.12; do \
+		$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2> /dev/null || continue; \
+		echo "Setting up $(OLDEST) with $$($$python --version)"; \
+		$$python -m venv --clear $(OLDEST) && touch $@; exit; \
+	done; echo "make oldest needs Python 3.11 or 3.12" >&2; exit 1
+
+$(OLDEST)/.test: dist/.wheel $(OLDEST)/.python
+	@$(OLDEST)/bin/$(PIP_QUIETLY) install -c requirements/oldest.txt "$$(ls dist/*.whl)[test]"
+	@$(OLDEST)/bin/$(PIP_QUIETLY) install --no-deps --force-reinstall dist/*.whl
 	@touch $@

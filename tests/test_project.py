@@ -39,6 +39,13 @@ EXTRAS = {
     *("picard", "plotly", "pyarrow", "safetensors", "skimage", "sphinx"),
 }
 """What may be missing, and what only reports need."""
+FILES_OF_EXTRAS = {"flower/": "flwr", "local/dask_": "dask", "server/dask_": "dask"}
+"""Files that are imported only where the extra is already there."""
+
+
+def extra_of(file):
+    """Return the extra without which a file of the package is never imported."""
+    return next((extra for start, extra in FILES_OF_EXTRAS.items() if file.startswith(start)), None)
 
 
 def imported_at_once(tree):
@@ -145,14 +152,15 @@ def test_importing_is_about_as_quick_as_scikit_learn():
 
 
 def test_every_module_can_be_imported_by_itself():
-    """No module relies on another having been imported before it."""
+    """No module relies on another having been imported before it; those of an extra that is not there are left out."""
     package = Path(fedica.__file__).parent
+    files = [path.relative_to(package) for path in package.rglob("*.py")]
     names = sorted(
-        ".".join(("fedica", *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
-        for path in package.rglob("*.py")
+        ".".join(("fedica", *file.with_suffix("").parts)).removesuffix(".__init__")
+        for file in files
+        if (extra := extra_of(file.as_posix())) is None or importlib.util.find_spec(extra) is not None
     )
-    if importlib.util.find_spec("flwr") is None:
-        names = [name for name in names if not name.startswith("fedica.flower.")]
+    assert len(names) > 100
     code = (
         "import importlib, sys\n"
         f"for name in {names!r}:\n"
@@ -217,3 +225,17 @@ def test_extras_are_those_that_the_sentences_name():
         for extra in re.findall(r"fedica\[([a-z]+)\]", path.read_text(encoding="utf-8"))
     }
     assert named <= set(extras)
+
+
+def test_the_oldest_versions_are_those_that_are_tested():
+    """requirements/oldest.txt is the lower bound of every dependency of the core and of its tests, no more, no less."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted, left = [*project["dependencies"]], ["fedica[test]"]
+    while left:
+        inner = re.fullmatch(r"fedica\[(.*)\]", left.pop())
+        for requirement in (x for extra in inner[1].split(",") for x in project["optional-dependencies"][extra]):
+            (left if requirement.startswith("fedica[") else wanted).append(requirement)
+    lines = (ROOT / "requirements" / "oldest.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert sorted(pins) == sorted(requirement.replace(">=", "==") for requirement in wanted)
+    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9.]+", pin) for pin in pins)
