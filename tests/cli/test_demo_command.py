@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -49,6 +51,25 @@ def test_the_conclusion_says_what_the_table_says(tmp_path, monkeypatch):
     shown = " ".join(CliRunner().invoke(app, ["demo", "-o", str(tmp_path)]).stdout.split())
     n_beaten = sum(client.error > 0.4321 for client in results[0].clients)
     assert f"an error of 0.4321, smaller than what {n_beaten} of the 12 clients find alone" in shown
+
+
+@pytest.mark.usefixtures("small_photographs")
+def test_the_demo_for_programs_and_for_nobody(tmp_path):
+    """--json is one object with the same numbers; -v says on stderr what is done; --quiet prints nothing."""
+    command = ["demo", "-o", str(tmp_path), "--random-state", "3"]
+    ran = CliRunner().invoke(app, [*command, "--json", "-v"])
+    assert ran.exit_code == 0, ran.output
+    shown = json.loads(ran.stdout)
+    assert [row["method"] for row in shown["methods"]] == list(METHODS)
+    assert [row["client"] for row in shown["clients"]] == [f"client-{k:02d}" for k in range(1, 13)]
+    assert shown["default"] == "consensus"
+    assert Path(shown["picture"]).is_file()
+    assert Path(shown["report"]).is_file()
+    assert "the report is written" in ran.stderr
+    text = CliRunner().invoke(app, command).stdout
+    assert all(f"{row['error']:.4f}" in text for row in [*shown["methods"], *shown["clients"]])
+    quiet = CliRunner().invoke(app, [*command, "--quiet"])
+    assert (quiet.exit_code, quiet.output) == (0, "")
 
 
 def test_an_unwritable_output_is_one_sentence(tmp_path):

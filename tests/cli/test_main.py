@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+from importlib.resources import files
 
 import pytest
 import typer
@@ -20,6 +21,7 @@ import fedica
 from fedica.cli import Sentences, app, main
 from fedica.cli.console import console, examples, make_plain, print_table
 from fedica.errors import DataError, MissingExtraError
+from fedica.local import SOLVERS
 
 PROGRAM = [sys.executable, "-c", "from fedica.cli import main; main()"]
 
@@ -214,3 +216,13 @@ def test_examples_stay_on_their_own_lines():
     program.command(epilog=examples("one --a", "two --b"))(lambda: None)
     make_plain(program)
     assert "  Examples:\n    one --a\n    two --b\n" in CliRunner().invoke(program, ["--help"]).output
+
+
+def test_help_names_every_solver():
+    """``fedica local --help`` and a client's policy list the solvers that there are."""
+    *first, last = SOLVERS
+    named = f"{', '.join(first)} or {last}"
+    shown = " ".join(CliRunner().invoke(app, ["local", "--help"]).stdout.split())
+    assert named in shown
+    policy = files("fedica").joinpath("flower", "templates", "policy.toml").read_text(encoding="utf-8")
+    assert f"# {named}." in policy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -33,6 +35,10 @@ def test_figure_1_writes_rows_and_figure_and_prints_a_table(tmp_path):
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 0
     assert (folder / "figure-1-code.csv").read_bytes() == rows  # seconds and all: nothing ran again
+    shown = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert len(shown["table"]) == 3
+    assert sorted(shown["files"]) == sorted(str(path) for path in folder.iterdir())
+    assert CliRunner().invoke(app, [*command, "--quiet"]).output == ""
 
 
 @pytest.mark.parametrize("wrong", [["--preset", "text"], ["--trials", "0"], ["--jobs", "0"]])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -60,6 +63,27 @@ def test_the_list_names_every_attack(app):
     assert result.exit_code == 0
     for name in ATTACKS:
         assert name in result.stdout
+
+
+def test_simulate_for_programs_and_for_nobody(app, tmp_path):
+    """--json is one object: the table that is printed else, and the files; --quiet prints nothing."""
+    command = [*SMALL, "--attack", "alie", "--share", "0.25", "-o", str(tmp_path)]
+    ran = CliRunner().invoke(app, [*command, "--json", "-v"])
+    assert ran.exit_code == 0, ran.output
+    shown = json.loads(ran.stdout)
+    assert [sorted(line) for line in shown["table"]] == [["attack", "honest", "sf-ica", "share"]]
+    assert all(Path(file).is_file() for file in shown["files"])
+    assert "measuring; rows go to" in ran.stderr
+    printed = CliRunner().invoke(app, command).stdout
+    assert all(value in printed for value in shown["table"][0].values())
+    assert CliRunner().invoke(app, [*command, "--quiet"]).output == ""
+
+
+def test_the_list_for_programs(app):
+    """Every attack with its numbers as numbers."""
+    shown = json.loads(CliRunner().invoke(app, ["--list", "--json"]).stdout)
+    assert {row["attack"]: row["strength"] for row in shown["attacks"]} == {k: a.strength for k, a in ATTACKS.items()}
+    assert CliRunner().invoke(app, ["--list", "--quiet"]).output == ""
 
 
 @pytest.mark.parametrize(

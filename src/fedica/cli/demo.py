@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedica.cli.console import console, print_table
+from fedica.cli.console import print_table
+from fedica.cli.voice import Json, Quiet, Verbose, Voice
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fedica.simulate.demo import DemoResult
 
 
@@ -24,6 +28,9 @@ def demo(
     random_state: Annotated[
         int, typer.Option(min=0, metavar="N", help="Draws the mixing matrix and the clients' faults.")
     ] = 0,
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Recover six mixed photographs from twelve clients, five of them bad.
 
@@ -36,14 +43,31 @@ def demo(
     from fedica.report import write_report
     from fedica.simulate.demo import run_demo
 
-    out = console()
-    with out.status("starting") as status:  # seen on a terminal alone
-        result = run_demo(output, condition=condition, random_state=random_state, progress=status.update)
-        status.update("the report is written")
+    with Voice(as_json=as_json, verbose=verbose, quiet=quiet) as voice:
+        result = run_demo(output, condition=condition, random_state=random_state, progress=voice.progress)
+        voice.progress("the report is written")
         received = [x for x in read_contributions(result.contributions) if isinstance(x, Received)]
         write_folder(result.aggregate, output / "result", provenance=[x.provenance for x in received])
         page = write_report(output / "result", image="no")  # six mixtures are channels, not pixels
+    if voice.result(_fields(result, page)):
+        _print(voice.out, result, page)
 
+
+def _fields(result: DemoResult, page: Path) -> dict[str, Any]:
+    return {
+        "clients": [asdict(row) for row in result.clients],
+        "methods": [asdict(row) for row in result.methods],
+        "default": result.default,
+        "pooled": result.pooled,
+        "pooled_honest": result.pooled_honest,
+        "picture": str(result.picture),
+        "report": str(page),
+        "contributions": str(result.contributions),
+        "seconds": result.seconds,
+    }
+
+
+def _print(out: Console, result: DemoResult, page: Path) -> None:
     out.print(f"Six photographs, mixed by one unknown matrix. {len(result.clients)} clients hold a tile each.\n")
     print_table(
         out,

@@ -39,7 +39,9 @@ def local(
     components: Annotated[
         int | None, typer.Option(min=1, metavar="R", help="Components; by default the study's, or the data's rank.")
     ] = None,
-    solver: Annotated[str, typer.Option(metavar="NAME", help="auto, l4, deflation, fastica or picard.")] = "auto",
+    solver: Annotated[
+        str, typer.Option(metavar="NAME", help="auto, l4, kurtosis, deflation, fastica or picard.")
+    ] = "auto",
     independence: Annotated[
         Independence | None,
         typer.Option(help="Over what the sources are independent; by default the study's, or samples."),

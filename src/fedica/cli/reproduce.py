@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fedica.cli.console import console, examples, print_table
+from fedica.cli.console import examples
+from fedica.cli.voice import Json, Quiet, Verbose, Voice
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -48,6 +49,9 @@ def figure_1(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the rows and the figure.")
     ] = Path("fedica-figure-1"),
     jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one per core by default.")] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Draw the paper's Figure 1: error against clients, samples and share of the corrupted ones.
 
@@ -56,12 +60,13 @@ def figure_1(
     """
     from fedica.simulate.figure1 import draw_figure1, reproduce_figure1, table_figure1
 
-    rows = reproduce_figure1(preset.value, folder=output, also=also or (), trials=trials, n_jobs=jobs, progress=True)
-    out = console()
+    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
+    table = output / f"figure-1-{preset.value}.csv"
+    voice.progress(f"measuring; rows go to {table}")
+    rows = reproduce_figure1(
+        preset.value, folder=output, also=also or (), trials=trials, n_jobs=jobs, progress=not (quiet or as_json)
+    )
     headings, lines = table_figure1(rows, preset.value)
-    print_table(out, headings, lines)
+    voice.progress(f"drawing {len(rows)} rows")
     files, missing = draw_figure1(rows, preset.value, folder=output)
-    if missing:
-        typer.echo(f"Note: {missing}", err=True)
-    for path in [output / f"figure-1-{preset.value}.csv", *files]:
-        out.print(str(path), soft_wrap=True)
+    voice.table(headings, lines, [table, *files], missing)

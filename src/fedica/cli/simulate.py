@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedica.cli.console import console, print_table
+from fedica.cli.console import print_table
+from fedica.cli.voice import Json, Quiet, Verbose, Voice
+
+if TYPE_CHECKING:
+    from fedica.simulate.attacks import Attack
 
 
 def simulate(
@@ -52,6 +57,9 @@ def simulate(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the rows, the table and the figure.")
     ] = Path("fedica-simulate"),
     list_attacks: Annotated[bool, typer.Option("--list", help="List the attacks and stop.")] = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure what a share of bad clients costs each way to aggregate.
 
@@ -61,16 +69,9 @@ def simulate(
     """
     from fedica.simulate.attacks import ATTACKS
 
-    out = console()
+    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
     if list_attacks:
-        print_table(
-            out,
-            ["attack", "<strength", "colluding", "beyond the spread", "honest mistake"],
-            [
-                [name, f"{a.strength:g} ({a.meaning})", _yes(a.colluding), _yes(a.beyond_spread), _yes(a.mistake)]
-                for name, a in ATTACKS.items()
-            ],
-        )
+        _list(voice, ATTACKS)
         return
 
     from fedica.exchange.files import write_atomic
@@ -90,6 +91,7 @@ def simulate(
         for r in components
         for c in condition
     ]
+    voice.progress(f"measuring; rows go to {output / 'simulate.csv'}")
     rows = run_robustness(
         settings,
         path=output / "simulate.csv",
@@ -98,16 +100,36 @@ def simulate(
         methods=method or COMPARED,
         trials=trials,
         n_jobs=jobs,
-        progress=True,
+        progress=not (quiet or as_json),
     )
     headings, lines = table_robustness(rows)
-    print_table(out, headings, lines)
     write_atomic(output / "simulate.md", [markdown(headings, lines).encode()])
+    voice.progress(f"drawing {len(rows)} rows")
     files, missing = draw_robustness(rows, output / "simulate")
-    if missing:
-        typer.echo(f"Note: {missing}", err=True)
-    for path in [output / "simulate.csv", output / "simulate.md", *files]:
-        out.print(str(path), soft_wrap=True)
+    voice.table(headings, lines, [output / "simulate.csv", output / "simulate.md", *files], missing)
+
+
+def _list(voice: Voice, attacks: Mapping[str, Attack]) -> None:
+    shown = [
+        {
+            "attack": name,
+            "strength": a.strength,
+            "meaning": a.meaning,
+            "colluding": a.colluding,
+            "beyond_spread": a.beyond_spread,
+            "mistake": a.mistake,
+        }
+        for name, a in attacks.items()
+    ]
+    if voice.result({"attacks": shown}):
+        print_table(
+            voice.out,
+            ["attack", "<strength", "colluding", "beyond the spread", "honest mistake"],
+            [
+                [name, f"{a.strength:g} ({a.meaning})", _yes(a.colluding), _yes(a.beyond_spread), _yes(a.mistake)]
+                for name, a in attacks.items()
+            ],
+        )
 
 
 def _yes(fact: bool) -> str:

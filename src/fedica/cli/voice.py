@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Self
 
 import typer
 
-from fedica.cli.console import console
+from fedica.cli.console import console, print_table
 from fedica.errors import OptionError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -87,3 +88,14 @@ class Voice:
         if self.as_json:
             typer.echo(json.dumps(fields, ensure_ascii=False, indent=2, allow_nan=False))
         return not (self.as_json or self.quiet)
+
+    def table(self, headings: Sequence[str], lines: Sequence[Sequence[str]], files: Sequence[Path], lacks: str) -> None:
+        """Print a table, and the files that hold it and its figures; `lacks` says why one is not there."""
+        notes = [lacks] if lacks else []
+        self.notes(notes)
+        names = [heading.removeprefix("<") for heading in headings]
+        table = [dict(zip(names, line, strict=True)) for line in lines]
+        if self.result({"table": table, "files": [str(path) for path in files], "notes": notes}):
+            print_table(self.out, headings, lines)
+            for path in files:
+                self.out.print(str(path), soft_wrap=True)
