@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,6 +13,7 @@ import fedica
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 mpl.use("agg")
+warnings.filterwarnings("ignore", message="A worker stopped")  # joblib renews one whose memory has grown
 
 project = "fedica"
 author = "The fedica developers"
