@@ -149,3 +149,11 @@ def test_sources_of_another_width_are_refused(federation):
     X, groups, _, _ = federation
     with pytest.raises(DataError, match=r"shape \(n_samples, 3\).*\(5, 2\) came"):
         FederatedICA(n_components=3, random_state=0).fit(X, groups=groups).inverse_transform(np.ones((5, 2)))
+
+
+def test_a_source_of_blocks_is_unmixed_block_by_block(federation):
+    """A list of blocks gives what the rows at once give, when it is asked for."""
+    X, groups, _, _ = federation
+    fed = FederatedICA(n_components=3, random_state=0).fit(X, groups=groups)
+    blocks = fed.transform([X[:3000], X[3000:]])
+    np.testing.assert_allclose(np.concatenate(list(blocks)), fed.transform(X), atol=1e-12)

@@ -87,12 +87,13 @@ def modules_imported_by(statement):
 
 
 def methods_of(name):
+    """Methods of a public class that are written in fedica, also those that it inherits."""
     thing = getattr(fedica, name)
     if not inspect.isclass(thing):
         return []
-    return [
-        f"{name}.{member}" for member in vars(thing) if not member.startswith("_") and callable(getattr(thing, member))
-    ]
+    ours = [kind for kind in thing.__mro__ if kind.__module__.startswith("fedica")]
+    members = {member for kind in ours for member in vars(kind) if not member.startswith("_")}
+    return [f"{name}.{member}" for member in sorted(members) if callable(getattr(thing, member, None))]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -66,6 +66,12 @@ class FederatedICA(Unmixing):
     feature_names_in_ : ndarray of str
         Names of the features, if the data had them.
 
+    Notes
+    -----
+    In a pipeline or a search ``groups`` reaches this step by its name: ``pipe.fit(X, y, federatedica__groups=groups)``.
+    With ``sklearn.set_config(enable_metadata_routing=True)`` and ``FederatedICA(...).set_fit_request(groups=True)`` it is
+    ``pipe.fit(X, y, groups=groups)``, and the same argument serves a splitter such as ``GroupKFold``.
+
     Examples
     --------
     >>> import numpy as np
