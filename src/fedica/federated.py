@@ -69,8 +69,8 @@ class FederatedICA(Unmixing):
     Notes
     -----
     In a pipeline or a search ``groups`` reaches this step by its name: ``pipe.fit(X, y, federatedica__groups=groups)``.
-    With ``sklearn.set_config(enable_metadata_routing=True)`` and ``FederatedICA(...).set_fit_request(groups=True)`` it is
-    ``pipe.fit(X, y, groups=groups)``, and the same argument serves a splitter such as ``GroupKFold``.
+    With ``sklearn.set_config(enable_metadata_routing=True)`` and ``FederatedICA(...).set_fit_request(groups=True)`` it
+    is ``pipe.fit(X, y, groups=groups)``, and the same argument serves a splitter such as ``GroupKFold``.
 
     Examples
     --------
@@ -164,9 +164,9 @@ class FederatedICA(Unmixing):
         )
         self.n_iter_ = max(answer.n_iter for answer in answers)
         self.rejected_ = (*failed, *self.aggregate_.rejected)
-        used = np.ones(data.shape[0], dtype=np.bool_)
+        admitted, used = set(self.aggregate_.clients), np.ones(data.shape[0], dtype=np.bool_)
         for client, own in zip(clients, rows, strict=True):
-            used[own] = client in self.aggregate_.clients
+            used[own] = client in admitted
         self.mean_ = np.mean(data, axis=0, dtype=np.float64, where=used[:, None])
         self.mixing_ = np.array(self.aggregate_.mixing)
         self.components_ = np.linalg.pinv(self.mixing_).astype(np.float64)
