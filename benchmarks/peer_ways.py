@@ -16,14 +16,12 @@ def brains_fedica(images, mask, r):
     from fedica import LocalICA, aggregate
 
     local = LocalICA(r, independence="features", random_state=0)
-    contributions = [
-        local.fit(apply_mask(image, mask)).contribution(f"person-{k:02}") for k, image in enumerate(images)
-    ]
-    return aggregate(contributions, r).mixing.T
+    fits = [local.fit(apply_mask(image, mask)).contribution(f"{k:02}") for k, image in enumerate(images)]
+    return aggregate(fits, r).mixing.T
 
 
 def brains_turned(images, mask, r):
-    """Fit at each person, with twice as many maps; one more ICA at the server, of the maps that were sent."""
+    """Fit twice as many maps at each person; one more ICA at the server, of what was sent."""
     import numpy as np
     from nilearn.masking import apply_mask
 
@@ -38,12 +36,12 @@ def brains_canica(images, mask, r):
     """Reduce each person, then all persons together, then one ICA of the rest."""
     from nilearn.decomposition import CanICA
 
-    canica = CanICA(n_components=r, mask=mask, smoothing_fwhm=None, threshold=None, memory=None, random_state=0)
+    canica = CanICA(n_components=r, mask=mask, smoothing_fwhm=None, threshold=None, random_state=0)
     return canica.fit(images).components_
 
 
 def brains_icasso(images, mask, r):
-    """Run ICA on everybody's data many times over; keep the centre of each cluster of the results."""
+    """Run ICA on everybody's data many times over; keep the centre of each cluster."""
     import numpy as np
     from nilearn.masking import apply_mask
     from sica.base import StabilizedICA
@@ -60,8 +58,8 @@ def brains_naive(images, mask, r):
     from nilearn.masking import apply_mask
     from sklearn.decomposition import FastICA
 
-    maps = [FastICA(r, random_state=0).fit_transform(apply_mask(image, mask).T).T for image in images]
-    return np.mean(maps, axis=0)
+    maps = [FastICA(r, random_state=0).fit_transform(apply_mask(image, mask).T) for image in images]
+    return np.mean(maps, axis=0).T
 
 
 def eeg_fedica(raws, r):
@@ -88,16 +86,18 @@ def eeg_corrmap(raws, r):
         corrmap(icas, template=(0, k), threshold=0.8, label=f"{k}", plot=False)
         template = icas[0].get_components()[:, k]
         found = [ica.get_components()[:, i] for ica in icas for i in ica.labels_.get(f"{k}", [])]
-        maps.append(np.mean([m / np.linalg.norm(m) * np.sign(m @ template) for m in found], axis=0))
+        found = [m / np.linalg.norm(m) * np.sign(m @ template) for m in found]
+        maps.append(np.mean(found, axis=0))
     return np.array(maps), raws[0].ch_names
 
 
 def eeg_icasso(raws, r):
-    """Run ICA on everybody's data many times over; the maps are how the stable sources show in the channels."""
+    """Run ICA on everybody's data many times over; regress the channels on the stable sources."""
     import numpy as np
     from sica.base import StabilizedICA
 
-    samples = np.concatenate([raw.get_data() / raw.get_data().std() for raw in raws], axis=1)
+    people = [raw.get_data() for raw in raws]
+    samples = np.concatenate([person / person.std() for person in people], axis=1)
     np.random.seed(0)  # it takes no random_state
     sources = StabilizedICA(n_components=r, n_runs=10).fit(samples).S_
     return np.linalg.lstsq(sources.T, samples.T, rcond=None)[0], raws[0].ch_names

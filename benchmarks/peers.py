@@ -44,7 +44,8 @@ The same task done by fedica, by nilearn's [CanICA](https://nilearn.github.io), 
 [stabilized-ica](https://pypi.org/project/stabilized-ica/) has it), by MNE's
 [corrmap](https://mne.tools/stable/generated/mne.preprocessing.corrmap.html), and by averaging columns by their number.
 `make peers` made this page in one run: every number was measured, and the code shown is the code that ran. Lines are
-counted without blank lines and docstrings, imports included. The best number of a column is **bold**.
+counted without blank lines and docstrings, imports included. The best number of a column is **bold**. The code stands
+at the end.
 """
 CANNOT = """## What each cannot do, and where it is better
 
@@ -113,7 +114,6 @@ def page_of(
             "draws.\n",
             _table(brains, [c.name for c in CONDITIONS], BRAINS),
             f"Survives: keeps {HOLDS:.0%} of its likeness with {N_BAD} people flipped, and with {N_BAD} who moved.\n",
-            _codes(BRAINS),
             "## Components of five people's EEG\n",
             f"Real recordings, eight electrodes, {N_MAPS} components, forty trials of each person. Nobody knows the "
             "truth, so: *split halves*, the likeness of the maps from one half of the trials to those from the other; "
@@ -122,8 +122,11 @@ def page_of(
             "not take part.\n",
             _table(eeg, ["split halves", "unseen trials", "electrodes missing"], EEG),
             f"What was said to missing electrodes:\n\n{refused}\n",
-            _codes(EEG),
             CANNOT,
+            "## The code of the first task\n",
+            _codes(BRAINS),
+            "## The code of the second task\n",
+            _codes(EEG).rstrip("\n") + "\n",
         ]
     )
 
