@@ -126,7 +126,7 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_importing_fedica_loads_nothing_optional():
     """``import fedica`` needs no extra; all public names together none that scikit-learn has not loaded by itself."""
     assert sorted(modules_imported_by("import fedica") & EXTRAS) == []
-    by_scikit_learn = modules_imported_by("import sklearn")  # from 1.8 on it looks for pandas, which looks for pyarrow
+    by_scikit_learn = modules_imported_by("import sklearn")  # a new one looks for pandas, which looks for pyarrow
     assert sorted((modules_imported_by("from fedica import *") - by_scikit_learn) & EXTRAS) == []
 
 
