@@ -75,6 +75,29 @@ def test_few_declared_samples_explain_noise():
     assert aggregate(named(blocks, samples), 10).trust["client-02"].verdict == "outlying"
 
 
+def test_as_many_samples_as_the_others_explain_no_noise():
+    """A client a little noisier than the rest is weak; that its many samples explain it would be nonsense."""
+    A, blocks, rng = federation(noise=0.005)
+    blocks[2] = unit(A @ (np.eye(10) + 0.02 * rng.standard_normal((10, 10))))
+    row = aggregate(named(blocks, [5000] * 30), 10).trust["client-02"]
+    assert row.verdict == "weak"
+    assert row.reason.startswith("noisier than most (median angle")
+
+
+def test_atoms_beyond_the_components_are_no_fault():
+    """Clients that agree on five components are trusted though each found a sixth of its own; that is told."""
+    rng = np.random.default_rng(0)
+    A = polar(rng.standard_normal((12, 5)))
+    blocks = [
+        unit(np.column_stack([A + 0.01 * rng.standard_normal((12, 5)), rng.standard_normal(12)])) for _ in range(20)
+    ]
+    blocks[4][:, 2] = unit(rng.standard_normal((12, 1)))[:, 0]  # one has two of its own, and so lacks a component
+    trust = aggregate(named(blocks), 5).trust
+    assert trust.named("outlying") == ("client-04",)
+    assert len(trust.named("trusted")) == 19
+    assert "1 of its 6 atoms match no component" in trust["client-00"].reason
+
+
 def test_a_missing_component_is_named():
     """A client that lacks one component is trusted with the rest."""
     A, blocks, _ = federation()

@@ -27,7 +27,8 @@ class Matched(NamedTuple):
     sign : int
         +1 or -1: the atom times its sign points along ``component``, or ``nearest`` if it belongs to none.
     cosine : float
-        How near it is to that, between 0 and 1.
+        How near it is to that: 1 is equal. Below 0 only where components are nearly dependent, as when more were asked
+        for than the atoms span.
     """
 
     client: str

@@ -70,14 +70,17 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, stan
     noisy = scores > client_cut(r) * radius
     few = expected > FEWER * radius
     explained = few & ((scores <= SAMPLES_SLACK * expected) | (admitted.n_samples < SAMPLES_NEEDED * r**2))
-    doubtful = far | (n_unmatched > 0)
+    n_atoms = np.bincount(owner, minlength=n_clients)
+    doubtful = far | (n_unmatched > np.maximum(0, n_atoms - r))  # who found more than there are has some of its own
     outlying = doubtful & ~explained
     weak = (noisy | doubtful) & ~outlying
 
     reasons = [f"agrees with the components (median angle {a:.1f} degrees)" for a in angle.tolist()]
     agreeing = _agreeing_outliers(admitted.atoms, owner, np.flatnonzero(outlying), scores)
-    copies, n_atoms = np.round(1 / voices).astype(np.int64), np.bincount(owner)
-    for k in np.flatnonzero(outlying | weak | ~has.all(axis=1) | (copies > 1)):  # there is more to say
+    copies = np.round(1 / voices).astype(np.int64)
+    for k in np.flatnonzero(
+        outlying | weak | ~has.all(axis=1) | (n_unmatched > 0) | (copies > 1)
+    ):  # there is more to say
         reasons[k] = _reason(
             outlying=bool(outlying[k]),
             weak=bool(weak[k]),
@@ -87,6 +90,7 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, stan
             n_unmatched=int(n_unmatched[k]),
             n_agreeing=agreeing.get(int(k), 0),
             n_samples=int(admitted.n_samples[k]),
+            few=bool(few[k]),
             missing=np.flatnonzero(~has[k]),
             copies=int(copies[k]),
         )
@@ -179,6 +183,7 @@ def _reason(
     n_unmatched: int,
     n_agreeing: int,
     n_samples: int,
+    few: bool,
     missing: IntArray,
     copies: int,
 ) -> str:
@@ -192,7 +197,7 @@ def _reason(
         text = f"{n_unmatched} of its {n_atoms} atoms match no component"
     elif outlying:
         text = f"farther from the components than its samples explain (median angle {angle:.1f} degrees)"
-    elif weak and n_samples:
+    elif weak and few and n_samples:
         text = f"noisy, as its {n_samples} samples explain (median angle {angle:.1f} degrees)"
     elif weak:
         text = f"noisier than most (median angle {angle:.1f} degrees)"
@@ -200,6 +205,8 @@ def _reason(
         text = agrees
     if not outlying:
         text += lacks(missing)
+        if n_unmatched:
+            text += f"; {n_unmatched} of its {n_atoms} atoms match no component"
     if copies > 1:
         text += f"; {copies} clients sent these very atoms, and count as one"
     return text
