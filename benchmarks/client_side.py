@@ -59,14 +59,14 @@ WAYS = {
 
 
 @task
-def fit(way: str, law: str, r: int, n_samples: int, data_sets: int, repeats: int) -> Row:
+def fit(way: str, law: str, r: int, n_samples: int, data_sets: int) -> Row:
     """Median time and error over data sets; a small fit first loads what is loaded once."""
     warnings.simplefilter("ignore")  # a solver that does not converge shows in its error
     WAYS[way](draw(1000, 4, 99, law)[0], 4)
     seconds, errors = [], []
     for seed in range(data_sets):
         X, mixing = draw(n_samples, r, seed, law)
-        second, found = timed(lambda X=X: WAYS[way](X, r), repeats)  # type: ignore[misc]
+        second, found = timed(lambda X=X: WAYS[way](X, r), 7, enough=1.0)  # type: ignore[misc]
         seconds.append(second)
         errors.append(recovery_error(found, mixing).relative)
     return {
@@ -113,12 +113,11 @@ def run_clients(quick: bool) -> list[Row]:
     sizes = [(10, 5_000), (20, 20_000)] if quick else list(WANTED)
     others = ("fedica LocalICA", "FastICA logcosh, eigh")
     return [
-        in_process("fit", way=way, law=law, r=r, n_samples=n, data_sets=7 if n <= 5_000 else 3,
-                   repeats=7 if n <= 5_000 else 1)
+        in_process("fit", way=way, law=law, r=r, n_samples=n, data_sets=7 if n <= 5_000 else 3)
         for law in LAWS
         for r, n in sizes
         for way in (WAYS if law == PAPER else others)
-    ]  # fmt: skip
+    ]
 
 
 def judge_clients(rows: list[Row]) -> list[Row]:

@@ -31,10 +31,10 @@ def task(function: Callable[..., Row]) -> Callable[..., Row]:
     return function
 
 
-def timed(function: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Median of the seconds that a call takes, and what the last call returned."""
-    seconds = []
-    for _ in range(repeats):
+def timed(function: Callable[[], Any], repeats: int, *, enough: float = np.inf) -> tuple[float, Any]:
+    """Median of the seconds that a call takes, and what the last call returned; no more calls after enough seconds."""
+    seconds: list[float] = []
+    while len(seconds) < repeats and sum(seconds) < enough:
         start = time.perf_counter()
         result = function()
         seconds.append(time.perf_counter() - start)

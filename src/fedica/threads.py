@@ -92,7 +92,7 @@ def in_order(function: Callable[[_Block], _Result], blocks: Iterable[_Block], *,
         Roughly how many floating point operations there are in total.
     """
     n_threads = _n_threads.get()
-    if n_threads == 1 or work < 2e7:
+    if n_threads == 1 or work < 1e8:
         yield from map(function, blocks)
         return
     with ThreadPoolExecutor(n_threads) as pool:

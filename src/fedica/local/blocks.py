@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fedica.arrays import Array, IntArray
 from fedica.threads import in_order
 
-BLOCK_BYTES = 2**19
-"""Float64 bytes of one block: half a megabyte, so that a block and its product stay in a core's own cache."""
+BLOCK_BYTES = 2**20
+"""Float64 bytes of one block: a megabyte, about a core's own cache; with less, threads wait for one another."""
 RELEASE_BYTES = 2**26
 """After reading this much of a memory-mapped file its pages are given back: else they count as memory in use."""
 

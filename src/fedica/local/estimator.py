@@ -127,6 +127,7 @@ class LocalICA(FittedICA):
             An array, a memory-mapped array, a DataFrame; a list of blocks of rows, or any object whose ``iter()``
             yields them anew every time; a Dask array (``fedica[dask]``), whose sums are then taken where its chunks
             lie. Solved in float64 whatever its dtype. With fewer samples than features it is loaded whole.
+            A recording of MNE, an image or an AnnData: ``fedica.readers.as_table(raw).values``.
         y : ignored
             There for scikit-learn.
 
