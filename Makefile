@@ -55,7 +55,7 @@ screenshot: $(VENV)/.dev  ## take the README's picture of the report, docs/image
 robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (a quarter of an hour)
 	$(BIN)/python benchmarks/robustness.py
 
-bench: $(VENV)/.bench  ## measure speed, memory and growth beside others; writes docs/performance.md (ten minutes)
+bench: $(VENV)/.bench  ## measure speed, memory and growth beside others; writes docs/performance.md (a quarter of an hour)
 	$(BIN)/python benchmarks/run.py $(BENCH)
 
 peers: export OMP_NUM_THREADS = 1
