@@ -1,7 +1,7 @@
 """Measure fedica beside what people would do instead, in one run, and write docs/performance.md.
 
-Run it as ``make bench`` (about a quarter of an hour). ``make bench BENCH=--quick`` takes about a minute and shows smaller sizes;
-``BENCH='--only groups,clients'`` runs some sections and keeps what is known of the others, in out/bench.
+Run it as ``make bench`` (about a quarter of an hour). ``make bench BENCH=--quick`` takes about a minute and shows
+smaller sizes; ``BENCH='--only groups,clients'`` runs some sections and keeps what is known of the others, in out/bench.
 """
 
 from __future__ import annotations
