@@ -36,6 +36,14 @@ def test_swapping_names_changes_no_bit_of_the_result(make_federation):
         assert np.array_equal(one.spread, other.spread)
 
 
+def test_the_last_digit_of_a_fit_does_not_shuffle_the_clients(make_federation):
+    """Another BLAS or another number of threads at a client must not give k-means other starts."""
+    contributions, _, _ = make_federation(6, 12, noise=0.25)
+    noise = 1e-14 * np.random.default_rng(1).standard_normal(contributions[0].atoms.shape)
+    moved = [Contribution(c.client, c.atoms + noise, c.n_samples) for c in contributions]
+    assert admit(moved).clients == admit(contributions).clients
+
+
 def test_the_result_lists_clients_by_name(make_federation):
     """Whatever the order of computation, rows are found where one looks for them."""
     contributions, _, _ = make_federation(4, 6)

@@ -79,9 +79,7 @@ def test_readme_shows_this_result(real):
     for name, error in [*((c.client, c.error) for c in real.clients), *((m.method, m.error) for m in real.methods)]:
         line = re.search(rf"^ {name} .*?(\d\.\d{{4}})", readme, flags=re.MULTILINE)
         assert line is not None, name
-        # Where bad atoms fall in k-means hangs on the last digits of the clients' fits: 0.103 and 0.117 were both seen.
-        tolerance = 0.25 if name in ("srf-ica", "srf-ica-noalignment", "sf-ica") else 0.1
-        assert float(line[1]) == pytest.approx(error, rel=tolerance), name
+        assert float(line[1]) == pytest.approx(error, rel=0.1), name
 
 
 def test_the_picture_is_legible_and_small(real):

@@ -19,6 +19,8 @@ from fedica.server.spool import Spool
 
 ON_BAD = ("raise", "reject")
 FILL = "Re-run fedica local with the study's features, or fill what some lack first: fedica.fill_features."
+DIGITS_OF_ORDER = 6
+"""Digits of the atoms that decide on the order of the clients, on which the starts of k-means depend."""
 IN_EXTRA = ("grid",)
 """What clients must agree on of what they say in ``extra``: in another grid the same voxels are other places."""
 
@@ -95,7 +97,7 @@ def admit(contributions: Iterable[Contribution] | AtomArray, *, on_bad: str = "r
     if spool.used:  # by name; sweeps over blocks then depend on that order to rounding
         given = spool.joined([c.atoms for c in fitting])
     else:
-        fitting.sort(key=lambda c: (blake2b(np.ascontiguousarray(c.atoms).data, digest_size=16).digest(), c.client))
+        fitting.sort(key=_by_content)
         given = None
     owner = np.repeat(np.arange(len(fitting)), [c.n_atoms for c in fitting])
     return Admitted(
@@ -113,6 +115,12 @@ def admit(contributions: Iterable[Contribution] | AtomArray, *, on_bad: str = "r
         rejected=tuple(bad),
         given=given,
     )
+
+
+def _by_content(contribution: Contribution) -> tuple[bytes, str]:
+    """Order contributions by their atoms to six digits: rounding in a client's fit must not shuffle them."""
+    rounded = np.round(contribution.atoms, DIGITS_OF_ORDER) + 0.0  # no minus zero
+    return blake2b(np.ascontiguousarray(rounded).data, digest_size=16).digest(), contribution.client
 
 
 def _admit_bulk(bulk: AtomArray) -> Admitted:
