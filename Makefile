@@ -36,7 +36,7 @@ unit: $(VENV)/.dev
 # Left out: tests of kills, of floods of broken files and of bounds on memory, which no version of a library decides.
 oldest: export OMP_NUM_THREADS = 1
 oldest: $(OLDEST)/.test  ## the estimators' contract and the core's tests with the oldest versions that are allowed
-	$(OLDEST)/bin/pytest tests/test_*.py tests/local tests/server tests/exchange tests/cli/test_main.py tests/report/test_page.py \
+	$(OLDEST)/bin/pytest tests/test_*.py tests/blocks tests/ica tests/local tests/server tests/exchange tests/cli/test_main.py tests/report/test_page.py \
 		--ignore=tests/exchange/test_faults.py --deselect=tests/server/test_scale.py::test_memory_is_bounded_by_blocks \
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile
 

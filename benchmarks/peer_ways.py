@@ -67,7 +67,7 @@ def eeg_fedica(raws, r):
     from mne.preprocessing import ICA
 
     from fedica import aggregate, fill_features
-    from fedica.readers import from_mne
+    from fedica.interop import from_mne
 
     icas = [ICA(r, random_state=0).fit(raw) for raw in raws]
     contributions = [from_mne(ica, f"person-{k}") for k, ica in enumerate(icas)]

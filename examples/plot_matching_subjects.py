@@ -25,8 +25,8 @@ import pandas as pd
 
 from fedica import aggregate, fill_features
 from fedica.datasets import fetch_eeg_five
+from fedica.interop import from_mne, matched, to_mne
 from fedica.matching import match
-from fedica.readers import from_mne, matched, to_mne
 
 mne.set_log_level("ERROR")
 people = fetch_eeg_five()

@@ -138,7 +138,7 @@ def test_extras_are_imported_where_they_are_used():
         for path in package.rglob("*.py")
         for root in imported_at_once(ast.parse(path.read_text(encoding="utf-8"))) & EXTRAS
     }
-    asked_for = {("flower/", "flwr"), ("local/dask_", "dask"), ("server/dask_", "dask")}
+    asked_for = {("flower/", "flwr"), ("blocks/dask_", "dask")}
     assert [
         (file, root) for file, root in found if not any(file.startswith(a) and root == b for a, b in asked_for)
     ] == []

@@ -13,10 +13,12 @@ from sphinx.application import Sphinx
 ROOMS = {
     "fedica": "The names that most people need",
     "fedica.local": "A client's side",
+    "fedica.ica": "Whitening and solvers",
     "fedica.server": "The server's side",
     "fedica.records": "Records",
     "fedica.exchange": "Files and signatures",
     "fedica.readers": "Readers",
+    "fedica.interop": "Objects of other tools",
     "fedica.workflow": "What the commands call",
     "fedica.report": "Reports and figures",
     "fedica.evaluate": "Against a known truth",
@@ -28,10 +30,10 @@ ROOMS = {
 """Rooms and the headings of their pages, in the order of the index."""
 
 STEPS = {
-    "fedica.local": ("whitening", "moments", "l4", "kurtosis", "deflation", "fast", "adapters"),
+    "fedica.ica": ("whitening", "moments", "l4", "kurtosis", "deflation", "fast", "adapters"),
     "fedica.server": (
-        *("features", "affinity", "embedding", "clusters", "signs", "median", "naive"),
-        *("consensus", "relative", "trust", "weights", "components", "like"),
+        *("missing_features", "affinity", "embedding", "clusters", "signs", "median", "naive"),
+        *("consensus", "assign", "trust", "weights", "choose_n_components", "renumber"),
     ),
     "fedica.simulate": ("photographs", "hostile", "hidden", "mistakes", "laws"),
 }

@@ -3,8 +3,8 @@
 import numpy as np
 from steps import BLUE, ORANGE, RED, admitted, consensus, fault_of, new_figure, owner
 
+from fedica.server.assign import standing_of
 from fedica.server.consensus import CLIENT_CUT, client_scores, radius_of
-from fedica.server.relative import standing_of
 
 standing = standing_of(admitted.atoms, owner, consensus.mixing)
 scores = client_scores(standing, owner, 12)

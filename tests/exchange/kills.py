@@ -25,7 +25,7 @@ import numpy as np
 
 from fedica import exchange
 from fedica.exchange.folder import FILES
-from fedica.exchange.swap import aside_of
+from fedica.exchange.replace_folder import aside_of
 from fedica.records import Contribution
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -17,7 +17,7 @@ import fedica
 from fedica.errors import FormatError, InputError
 from fedica.exchange import Provenance, read_folder, write_folder
 from fedica.exchange.folder import FILES
-from fedica.exchange.swap import aside_of, replace_folder
+from fedica.exchange.replace_folder import aside_of, replace_folder
 from fedica.records import Aggregate, Contribution
 
 

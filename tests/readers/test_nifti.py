@@ -14,7 +14,8 @@ import pytest
 
 from fedica import Contribution
 from fedica.errors import DataError, FormatError, MissingExtraError, OptionError
-from fedica.readers import ReadOptions, Sheet, as_table, read_data, to_nifti
+from fedica.interop import to_nifti
+from fedica.readers import ReadOptions, Sheet, as_table, read_data
 from fedica.readers.select import choose_columns
 from fedica.readers.voxels import voxel_names
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
 from fedica.matching import match
-from fedica.server.order import group_medians, nearest_halves, weighted_median
-from fedica.server.relative import FAR, relative_to
+from fedica.server.assign import FAR, relative_to
+from fedica.server.group_medians import group_medians, nearest_halves, weighted_median
 
 seeds = st.integers(0, 2**32 - 1)
 

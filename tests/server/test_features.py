@@ -10,7 +10,7 @@ import pytest
 from fedica.local import LocalICA
 from fedica.matching import match
 from fedica.server import aggregate
-from fedica.server.features import fill_features
+from fedica.server.missing_features import fill_features
 from fedica.simulate import federation
 
 D, R = 12, 5

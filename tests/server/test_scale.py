@@ -15,13 +15,13 @@ from sklearn.cluster import KMeans
 
 from fedica import Aggregate, AtomArray, Contribution, aggregate
 from fedica.arrays import unit
+from fedica.blocks import columns as columns_module
+from fedica.blocks import spool as spool_module
+from fedica.blocks.columns import ArraySource, block_bounds, columns_of
+from fedica.blocks.directions import leading_directions
+from fedica.blocks.eigen import leading_eigenpairs
 from fedica.errors import ContributionError, InputError
-from fedica.server import columns as columns_module
 from fedica.server import consensus as consensus_module
-from fedica.server import spool as spool_module
-from fedica.server.columns import ArraySource, block_bounds, columns_of
-from fedica.server.directions import leading_directions
-from fedica.server.eigen import leading_eigenpairs
 from fedica.server.embedding import embed_absolute, embed_squared
 from fedica.server.sampling import draw_clients
 
@@ -303,7 +303,7 @@ class TestExactness:
         rng = np.random.default_rng(0)
         atoms = unit(rng.standard_normal((d, 5)) @ rng.standard_normal((5, R)) + 0.01 * rng.standard_normal((d, R)))
         direct = leading_directions(columns_of(atoms), 5)
-        monkeypatch.setattr("fedica.server.directions.DENSE_SCATTER", min(d, R) if d > R else 1)
+        monkeypatch.setattr("fedica.blocks.directions.DENSE_SCATTER", min(d, R) if d > R else 1)
         other = leading_directions(columns_of(atoms), 5)
         assert np.allclose(direct.axes.T @ direct.axes, other.axes.T @ other.axes, atol=1e-6)
         assert np.allclose(direct.values, other.values, rtol=1e-8)

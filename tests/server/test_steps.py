@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import unit
+from fedica.blocks.columns import columns_of
+from fedica.blocks.directions import leading_directions
 from fedica.errors import GroupingError
 from fedica.server import embedding as embedding_module
 from fedica.server.affinity import absolute_affinity, absolute_product, quadratic_features
 from fedica.server.clusters import kmeans, kmeans_lower_bound
-from fedica.server.columns import columns_of
-from fedica.server.directions import leading_directions
 from fedica.server.embedding import embed_absolute, embed_squared
 from fedica.server.median import geometric_medians
 from fedica.server.signs import align_signs
@@ -71,8 +71,8 @@ class TestEmbedding:
         monkeypatch.setattr(embedding_module, "DENSE_EIGENPROBLEM", 500 if path == "dense" else 5)
         monkeypatch.setattr(embedding_module, "MOST_FEATURES", 500 if path == "dense" else 5)
         monkeypatch.setattr(embedding_module, "LARGE_TOL", 1e-10)
-        monkeypatch.setattr("fedica.server.columns.MOST_COLUMNS", 32 if path == "dense" else 11)
-        monkeypatch.setattr("fedica.server.columns.FEWEST_COLUMNS", 1)
+        monkeypatch.setattr("fedica.blocks.columns.MOST_COLUMNS", 32 if path == "dense" else 11)
+        monkeypatch.setattr("fedica.blocks.columns.FEWEST_COLUMNS", 1)
         rng = np.random.default_rng(4)
         A = unit(np.repeat(np.eye(4), 12, axis=1) + 0.1 * rng.standard_normal((4, 48)))
         M = np.sqrt(4 / 48) * np.abs(A.T @ A) ** power

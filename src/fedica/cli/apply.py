@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fedica.cli.output import Json, Quiet, Verbose, Voice
 from fedica.cli.reading import (
     DATA,
     ChannelTypes,
@@ -20,7 +21,6 @@ from fedica.cli.reading import (
     Smoothing,
     Standardize,
 )
-from fedica.cli.voice import Json, Quiet, Verbose, Voice
 
 
 def apply(

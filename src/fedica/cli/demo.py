@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedica.cli.console import print_table
-from fedica.cli.voice import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Json, Quiet, Verbose, Voice
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedica.cli.voice import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Json, Quiet, Verbose, Voice
 
 
 def export(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fedica.cli.console import print_table
+from fedica.cli.output import Json, Quiet, Verbose, Voice
 from fedica.cli.reading import (
     DATA,
     ChannelTypes,
@@ -22,7 +23,6 @@ from fedica.cli.reading import (
     Standardize,
 )
 from fedica.cli.study import Independence, Mixing
-from fedica.cli.voice import Json, Quiet, Verbose, Voice
 
 
 def local(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedica.cli.console import examples
-from fedica.cli.voice import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Json, Quiet, Verbose, Voice
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

@@ -13,7 +13,7 @@ from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
 from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, natural, parse, take
 from fedica.exchange.header import check_names, parse_texts
-from fedica.exchange.plain import json_text
+from fedica.exchange.json_files import json_text
 from fedica.records import INDEPENDENCE, MIXING, Aggregate, Terms, check_features, check_name
 from fedica.version import __version__
 

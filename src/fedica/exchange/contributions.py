@@ -15,7 +15,7 @@ from fedica.errors import ContributionError, FormatError, InputError
 from fedica.exchange.files import PathLike, read_bounded, sha256, write_atomic
 from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, natural, parse, take
 from fedica.exchange.header import check_names, parse_texts
-from fedica.exchange.plain import json_text
+from fedica.exchange.json_files import json_text
 from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, sign
 from fedica.records import Contribution, check_name
 

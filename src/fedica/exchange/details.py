@@ -13,7 +13,7 @@ from fedica.exchange.aggregates import read_terms, terms_metadata
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
 from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, parse, take
 from fedica.exchange.header import check_names, parse_texts
-from fedica.exchange.plain import json_text, parse_json
+from fedica.exchange.json_files import json_text, parse_json
 from fedica.records import Aggregate, Certificate, Rejection, Trust, check_name
 
 DETAILS = Kind("fedica.details", max_header=64 * 1024 * 1024, max_numbers=250_000_000)

@@ -14,8 +14,8 @@ from fedica.exchange.aggregates import AGGREGATE, PublicAggregate, aggregate_fro
 from fedica.exchange.contributions import Provenance
 from fedica.exchange.details import DETAILS, details_from_bytes, details_to_bytes
 from fedica.exchange.files import PathLike, read_bounded, sha256
-from fedica.exchange.plain import plain_bytes, read_plain
-from fedica.exchange.swap import aside_of, replace_folder
+from fedica.exchange.json_files import plain_bytes, read_plain
+from fedica.exchange.replace_folder import aside_of, replace_folder
 from fedica.exchange.tables import clients_table, components_table, mixing_table, rejected_table
 from fedica.records import Aggregate
 from fedica.version import __version__

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, cannot_write, file_name, read_bounded, sync_folder, write_new
 from fedica.exchange.format import Container, is_canonical, serialise
-from fedica.exchange.plain import plain_bytes, read_plain
+from fedica.exchange.json_files import plain_bytes, read_plain
 from fedica.records import check_name
 
 DOMAIN = b"fedica.contribution.v1\0"

@@ -8,7 +8,7 @@ from typing import Any
 from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, write_atomic
 from fedica.exchange.format import VERSION
-from fedica.exchange.plain import json_text, read_plain
+from fedica.exchange.json_files import json_text, read_plain
 from fedica.records import Study, check_name
 
 STUDY = "fedica.study"

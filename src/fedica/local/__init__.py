@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fedica.ica.solvers import SOLVERS
+from fedica.ica.whitening import Whitening
 from fedica.local.estimator import LocalICA
 from fedica.local.recover import Recovered, cross_cumulants, recover
-from fedica.local.solvers import SOLVERS
-from fedica.local.whitening import Whitening
 
 __all__ = ["SOLVERS", "LocalICA", "Recovered", "Whitening", "cross_cumulants", "recover"]

@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from fedica.arrays import RandomState, check_choice, check_int, check_number, generator, pick
+from fedica.blocks.rows import ArrayBlocks, Blocks
 from fedica.errors import DataError, OptionError
-from fedica.local.blocks import ArrayBlocks, Blocks
+from fedica.ica.moments import FourthMoments
+from fedica.ica.solvers import SOLVERS, Solver, check_fits
+from fedica.ica.stream import MomentStream
+from fedica.ica.whitened import Whitened
+from fedica.ica.whitening import RANK_TOL, RANK_TOL_SINGLE, Whitening, whiten, whiten_sums
 from fedica.local.fitted import FITTED, FittedICA
-from fedica.local.intake import beyond_arrays
-from fedica.local.moments import FourthMoments
-from fedica.local.solvers import SOLVERS, Solver, check_fits
-from fedica.local.stream import MomentStream
-from fedica.local.whitened import Whitened
-from fedica.local.whitening import RANK_TOL, RANK_TOL_SINGLE, Whitening, whiten, whiten_sums
+from fedica.local.lazy_blocks import beyond_arrays
 from fedica.records import INDEPENDENCE, MIXING
 from fedica.threads import threads_for_blocks
 

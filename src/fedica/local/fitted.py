@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fedica.arrays import Array, fix_signs, unit
-from fedica.local.rotation import Rotation
+from fedica.ica.rotation import Rotation
+from fedica.ica.whitening import Whitening
 from fedica.local.unmixing import Unmixing
-from fedica.local.whitening import Whitening
 from fedica.records import Contribution
 
 FITTED = (

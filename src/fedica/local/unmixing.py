@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fedica.arrays import Array
+from fedica.blocks.iterables import is_source
 from fedica.errors import DataError
-from fedica.local.intake import Unmix, is_dask
-from fedica.local.source import is_source
+from fedica.local.lazy_blocks import Unmix, is_dask
 
 
 class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -19,7 +19,7 @@ from fedica.readers.sheet import Sheet
 
 _ANNOTATIONS = ("EDF Annotations", "BDF Annotations")
 _FIF_KINDS = {
-    "ica": "an ICA solution. Read it with mne.preprocessing.read_ica and give it to fedica.readers.from_mne",
+    "ica": "an ICA solution. Read it with mne.preprocessing.read_ica and give it to fedica.interop.from_mne",
     "epochs": "epochs. Give the recording that they were cut from, or read them with mne.read_epochs and give them to "
     "fedica.readers.as_table",
     "evoked": "averages. Give the recording that they were made from",

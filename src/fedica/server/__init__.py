@@ -2,6 +2,6 @@
 
 from fedica.server.admit import Admitted, admit
 from fedica.server.aggregate import AFFINITIES, METHODS, aggregate
-from fedica.server.features import fill_features
+from fedica.server.missing_features import fill_features
 
 __all__ = ["AFFINITIES", "METHODS", "Admitted", "admit", "aggregate", "fill_features"]

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import IntArray, check_choice
+from fedica.blocks.columns import Columns, columns_of
+from fedica.blocks.spool import Spool
 from fedica.errors import ContributionError, InputError
 from fedica.records import AtomArray, Contribution, Rejection, Terms
 from fedica.server.bulk import columns_of_bulk
-from fedica.server.columns import Columns, columns_of
-from fedica.server.spool import Spool
 
 ON_BAD = ("raise", "reject")
 FILL = "Re-run fedica local with the study's features, or fill what some lack first: fedica.fill_features."

@@ -11,14 +11,14 @@ from fedica.arrays import Array, IntArray, RandomState, check_choice, check_int,
 from fedica.errors import GroupingError
 from fedica.records import Aggregate, AtomArray, Certificate, Contribution
 from fedica.server.admit import Admitted, admit
+from fedica.server.assign import Relative, standing_of
+from fedica.server.choose_n_components import choose_components
 from fedica.server.clusters import check_no_empty, kmeans
-from fedica.server.components import choose_components
 from fedica.server.consensus import SAMPLE, find_consensus, group_means
 from fedica.server.embedding import EMBEDDINGS, Embedding
+from fedica.server.group_medians import group_medians
 from fedica.server.median import geometric_medians
 from fedica.server.naive import index_in_client, naive_centres
-from fedica.server.order import group_medians
-from fedica.server.relative import Relative, standing_of
 from fedica.server.sampling import draw_clients
 from fedica.server.signs import align_signs
 from fedica.server.trust import angles_to, assess, matches

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import UNIT_TOL, Array, BoolArray, unit
+from fedica.blocks.columns import Columns, columns_of
 from fedica.errors import ContributionError
 from fedica.records import AtomArray
-from fedica.server.columns import Columns, columns_of
 from fedica.threads import threads_for_blocks
 
 
@@ -21,7 +21,7 @@ def columns_of_bulk(bulk: AtomArray) -> Columns:
     """
     owner = bulk.client_of_atom
     if type(bulk.atoms).__module__.partition(".")[0] == "dask":
-        from fedica.server.dask_columns import columns_of_dask  # noqa: PLC0415 - only who has Dask needs it
+        from fedica.blocks.dask_columns import columns_of_dask  # noqa: PLC0415 - only who has Dask needs it
 
         columns = columns_of_dask(bulk.atoms, owner)
     else:

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import qr
 
 from fedica.arrays import Array, IntArray
+from fedica.blocks.columns import Columns
 from fedica.errors import GroupingError
-from fedica.server.columns import Columns
 from fedica.threads import one_openmp_thread
 
 MOST_SWEEPS = 50

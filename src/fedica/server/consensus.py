@@ -18,13 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
+from fedica.blocks.columns import Columns, columns_of
+from fedica.blocks.directions import leading_directions
 from fedica.server.admit import Admitted
+from fedica.server.assign import Relative, relative_to, standing_of
 from fedica.server.clusters import kmeans
-from fedica.server.columns import Columns, columns_of
-from fedica.server.directions import leading_directions
 from fedica.server.embedding import EMBEDDINGS, MARGIN, Embedding
-from fedica.server.order import group_medians, nearest_halves, split_by_group, weighted_median
-from fedica.server.relative import Relative, relative_to, standing_of
+from fedica.server.group_medians import group_medians, nearest_halves, split_by_group, weighted_median
 from fedica.server.sampling import Drawn, draw_clients
 from fedica.server.signs import align_signs
 

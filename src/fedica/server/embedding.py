@@ -10,6 +10,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from fedica.arrays import Array, unit
+from fedica.blocks.columns import ArraySource, Columns
+from fedica.blocks.directions import leading_directions
+from fedica.blocks.eigen import leading_eigenpairs
 from fedica.server.affinity import (
     absolute_affinity,
     absolute_product,
@@ -17,9 +20,6 @@ from fedica.server.affinity import (
     n_quadratic_features,
     products_of_entries,
 )
-from fedica.server.columns import ArraySource, Columns
-from fedica.server.directions import leading_directions
-from fedica.server.eigen import leading_eigenpairs
 
 DENSE_EIGENPROBLEM = 500
 """Up to so many atoms all of M is reduced; above, products with M, formed tile by tile, find the leading part."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import Array, IntArray
-from fedica.server.columns import Columns
+from fedica.blocks.columns import Columns
 
 MOST_MOVES = 8
 WEISZFELD_STEPS = 60

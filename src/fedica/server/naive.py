@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from fedica.arrays import Array, IntArray
+from fedica.blocks.columns import Columns
 from fedica.errors import GroupingError
-from fedica.server.columns import Columns
 
 
 def naive_centres(atoms: Columns, index: IntArray, n_components: int, combine: Callable[..., Array]) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedica.arrays import Array, IntArray
-from fedica.server.columns import Columns
+from fedica.blocks.columns import Columns
 
 Bits = NDArray[np.uint64]
 RESOLUTION = 2.0**26

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, IntArray, fix_signs
-from fedica.server.columns import Columns
-from fedica.server.directions import DENSE_SCATTER
-from fedica.server.eigen import leading_eigenpairs
+from fedica.blocks.columns import Columns
+from fedica.blocks.directions import DENSE_SCATTER
+from fedica.blocks.eigen import leading_eigenpairs
 
 FEW_FEATURES = 128
 """Up to so many features the scatter matrices of all groups are summed at once; more, and groups are taken in turn."""

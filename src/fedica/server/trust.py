@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray
+from fedica.blocks.columns import Columns
 from fedica.records import Trust
 from fedica.server.admit import Admitted
-from fedica.server.columns import Columns
+from fedica.server.assign import Relative, relative_to
 from fedica.server.consensus import ATOM_CUT, client_cut, client_scores, radius_of, share_of_voice
-from fedica.server.order import group_medians
-from fedica.server.relative import Relative, relative_to
+from fedica.server.group_medians import group_medians
 
 NEAR = float(np.tan(np.radians(15.0)))
 """An atom within 15 degrees of its component is never said to match nothing."""

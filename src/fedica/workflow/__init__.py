@@ -6,7 +6,7 @@ from fedica.workflow.apply import Applied, apply_global
 from fedica.workflow.combine import Combined, combine
 from fedica.workflow.contribute import Contributed, contribute
 from fedica.workflow.export import Exported, export
-from fedica.workflow.fields import Field, Inspected, inspect_file
+from fedica.workflow.inspect import Field, Inspected, inspect_file
 
 __all__ = [
     "Applied",

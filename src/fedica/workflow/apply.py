@@ -21,8 +21,8 @@ from fedica.readers import ReadOptions, read_data
 from fedica.readers.reference import on_channels
 from fedica.records import Study
 from fedica.workflow.contribute import Progress, scaled, units_of
-from fedica.workflow.fields import parent_exists
 from fedica.workflow.fit import fit_client
+from fedica.workflow.inspect import parent_exists
 
 _ROWS_AT_ONCE = 10_000
 _ENOUGH_UNSEEN = 10

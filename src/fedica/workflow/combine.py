@@ -22,11 +22,11 @@ from fedica.exchange import (
 from fedica.exchange.files import PathLike
 from fedica.records import Aggregate, Rejection, Study
 from fedica.server import aggregate as run_aggregate
-from fedica.server.features import Filled, fill_features
-from fedica.server.like import Change, keep_order
+from fedica.server.missing_features import Filled, fill_features
+from fedica.server.renumber import Change, keep_order
 from fedica.workflow.contribute import Progress
-from fedica.workflow.fields import parent_exists
 from fedica.workflow.gates import absences, check_enough, check_verdicts, some, take_in
+from fedica.workflow.inspect import parent_exists
 
 FAIL_ON = {"outlying": ("outlying",), "weak": ("outlying", "weak")}
 """What may be refused as a whole: a result with clients of these verdicts."""

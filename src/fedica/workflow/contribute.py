@@ -18,8 +18,8 @@ from fedica.readers import ReadOptions, Table, read_data, suffix_of
 from fedica.readers.select import Keep
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Contribution, Study
-from fedica.workflow.fields import Field, fields_of, parent_exists
 from fedica.workflow.fit import fit_client
+from fedica.workflow.inspect import Field, fields_of, parent_exists
 
 Progress = Callable[[str], None]
 FEW_SAMPLES = 20

@@ -16,10 +16,10 @@ from fedica.exchange import PublicAggregate, read_aggregate, read_study
 from fedica.exchange.aggregates import public_part
 from fedica.exchange.files import PathLike, cannot_write, write_atomic
 from fedica.exchange.tables import mixing_table
-from fedica.readers import to_frame, to_mne, to_nifti, write_bids
+from fedica.interop import to_frame, to_mne, to_nifti, write_bids
 from fedica.readers.mne_quiet import first_sentence, import_mne, quiet
 from fedica.records import Aggregate, Study
-from fedica.workflow.fields import parent_exists
+from fedica.workflow.inspect import parent_exists
 
 _BIDS_NAME = re.compile(r"(?:(.+)_)?desc-ICA_(?:mixing|components)\.tsv")
 

@@ -1,0 +1,1 @@
+"""ICA itself: whitening, solvers, moments. Data in, rotation out; used by clients and by the server."""

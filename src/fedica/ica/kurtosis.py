@@ -1,0 +1,65 @@
+"""Symmetric FastICA with the fourth power, for sources of either sign of excess kurtosis.
+
+``R <- polar(E[z (R'z)^3 '] - 3R)`` is the Newton form of Eq. (2): where all excess kurtoses are positive it has the
+same stationary points, and it finds negative ones too. Converged, it is scikit-learn's ``FastICA(fun="cube")``. It
+needs fourth moments alone, so it is what a stream is solved by.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedica.arrays import Array
+from fedica.ica.fast import Settled, newton_steps
+from fedica.ica.moments import FourthMoments, at_hand
+from fedica.ica.one_unit import Gradient, excess_kurtosis, over
+from fedica.ica.rotation import Rotation, not_settled, polars, random_rotation, subsample_size
+from fedica.ica.whitened import Whitened
+
+
+def kurtosis(
+    data: Whitened | FourthMoments, *, n_init: int, tol: float, max_iter: int, rng: np.random.Generator
+) -> Rotation:
+    """Find a rotation R at which the excess kurtoses of R'z are stationary, of either sign. data : (n, r), white.
+
+    Parameters
+    ----------
+    data : Whitened or FourthMoments
+        The samples, read once where r <= `MOMENTS_MAX`; or all their fourth moments, for any r.
+    n_init : int
+        Random starts; the largest sum of squared excess kurtoses is kept. Where r is large they run on a subsample,
+        and the winner goes on over all data.
+    tol : float
+        How far, in radians, a column may be from settled at the end.
+    max_iter : int
+        Newton steps of each start.
+    rng : numpy.random.Generator
+        Draws the starts.
+    """
+    starts = [random_rotation(data.n_components, rng) for _ in range(n_init)]
+    moments = at_hand(data)
+    if moments is not None:
+        gradient: Gradient = moments.gradient
+    else:
+        assert isinstance(data, Whitened)
+        held, n_subsample = data.hold(), subsample_size(data.n_components)
+        if data.n_samples > 4 * n_subsample:
+            part = over(held.subsamples([n_subsample], rng)[0])
+            starts = [_best_end(part, starts, goal=1e-2, max_iter=max_iter).matrix]
+        gradient = over(held)
+    best = _best_end(gradient, starts, goal=tol, max_iter=max_iter)
+    converged = best.left <= tol
+    warned = () if converged else (not_settled("kurtosis", best.left, tol, max_iter),)
+    return Rotation(best.matrix, best.n_iter, best.left, converged, warned)
+
+
+def _best_end(gradient: Gradient, starts: list[Array], *, goal: float, max_iter: int) -> Settled:
+    """Follow every start; return the end whose components are farthest from Gaussian."""
+
+    def step_from(current: Array) -> Array:
+        return polars(gradient(current) - 3.0 * current)
+
+    ends = [newton_steps(step_from, start, goal=goal, max_iter=max_iter) for start in starts]
+    if len(ends) == 1:
+        return ends[0]
+    return max(ends, key=lambda end: float(np.sum(excess_kurtosis(gradient, end.matrix) ** 2)))

@@ -1,0 +1,146 @@
+"""Whitened data as a view over blocks: the one place where solvers touch samples.
+
+Nothing is stored that need not be: Z is formed block by block from the data, or held when a solver means to read it
+many times and it fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from fedica.arrays import Array
+from fedica.blocks.rows import ArrayBlocks, Blocks, Sums, add
+from fedica.ica.whitening import Whitening
+
+MAX_HELD_BYTES = 2**29
+"""Whitened data up to this size is held in memory by solvers that read it many times."""
+SINGLE_ROWS = 1024
+"""Rows of a block in single precision: always as many, so that its rounding is the same wherever the data lies."""
+
+Score = Callable[[Array], Array]
+"""Replaces y (b, r) by g(y) in place and returns the sum over samples of g'(y), (r,)."""
+
+
+def logcosh(y: Array) -> Array:
+    """Score of log cosh, g = tanh: efficient for most laws, of either sign of kurtosis."""
+    np.tanh(y, out=y)
+    return np.asarray(y.shape[0] - np.einsum("ij,ij->j", y, y))
+
+
+def cube(y: Array) -> Array:
+    """Score of the fourth power, g = y^3: fourth moments, Eq. (2)."""
+    squares = y * y
+    y *= squares
+    return np.asarray(3.0 * squares.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """How rows become whitened: apart from the data, so that it can travel to where the rows are."""
+
+    mean: Array | None
+    whitener: Array | None
+
+    def centre(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows in float64, centred; as they are when they are white already."""
+        return rows if self.mean is None else np.asarray(np.subtract(rows, self.mean, dtype=np.float64))
+
+    def whiten(self, rows: NDArray[Any]) -> NDArray[Any]:
+        centred = self.centre(rows)
+        return centred if self.whitener is None else np.asarray(centred @ self.whitener.T)
+
+
+class Whitened:
+    """Samples z (r,) of zero mean and identity covariance, read block by block.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The data; already white, of any floating dtype, when `whitening` is ``None``.
+    whitening : Whitening, optional
+        How to whiten it.
+    """
+
+    def __init__(self, blocks: Blocks, whitening: Whitening | None = None) -> None:
+        self._blocks = blocks
+        self._frame = _Frame(None, None) if whitening is None else _Frame(whitening.mean, whitening.whitener)
+        self.n_samples = blocks.n_samples
+        self.n_components = blocks.n_features if whitening is None else whitening.n_components
+
+    def over_blocks(self, function: Callable[[Array], Array], *, work: float) -> Array:
+        """Sum function(Z block) over all blocks. work : roughly how many operations that is in total."""
+        frame = self._frame
+        (total,) = self._blocks.total(lambda block: (function(frame.whiten(block)),), merge=add, work=work)
+        return total
+
+    def subsamples(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Whitened]:
+        """Draw samples without replacement, ever more of them: each size holds those before it. One pass.
+
+        They are for coming near, and kept in single precision: half the memory and less than half the time.
+        The draw depends on the number of samples alone, not on where the data lies.
+        """
+        if not sizes:
+            return []
+        drawn = rng.choice(self.n_samples, size=sizes[-1], replace=False)
+        order = np.argsort(drawn)
+        frame = self._frame
+        Z = self._blocks.take(drawn[order], lambda rows: frame.whiten(rows).astype(np.float32))
+        parts = [Z[order < size] for size in sizes[:-1]] + [Z]  # row i of Z was drawn as number order[i]
+        return [Whitened._white_again(part) for part in parts]
+
+    @classmethod
+    def _white_again(cls, Z: NDArray[np.float32]) -> Whitened:
+        """Make a subsample exactly white by the nearest such map. Z : (n, r).
+
+        As a part of white data it is white to sqrt(r / n) only, and that error alone can hide weak components from a
+        solver. The map is symmetric and near the identity, so a rotation found after it is one of Z to second order.
+        It meets the rotation, not the samples.
+        """
+        view = cls(ArrayBlocks(Z, SINGLE_ROWS))
+        values, vectors = eigh((Z.T @ Z).astype(np.float64) / Z.shape[0])
+        if values[0] >= 0.1:  # else the draw has missed rare events: there is nothing to scale up
+            view._frame = _Frame(None, ((vectors / np.sqrt(values)) @ vectors.T).astype(np.float32))
+        return view
+
+    def hold(self) -> Whitened:
+        """Return the same data, whitened once and kept in memory if it fits: for solvers that read it many times."""
+        if self._frame.mean is None or self.n_samples * self.n_components * 8 > MAX_HELD_BYTES:
+            return self
+        return Whitened(ArrayBlocks(self.array()))
+
+    def array(self) -> Array:
+        """Return Z whole, (n_samples, r): for solvers of other libraries."""
+        out = np.empty((self.n_samples, self.n_components))
+        start = 0
+        for block in self._blocks:
+            out[start : start + block.shape[0]] = self._frame.whiten(block)
+            start += block.shape[0]
+        return out
+
+    def expect(self, rotation: Array, score: Score) -> tuple[Array, Array]:
+        """Average E[z g(R'z)'] (r, m) and E[g'(R'z)] (m,) in one pass. rotation : (r, m).
+
+        Where there are hardly more features than components the product with the whitener is moved out of the pass:
+        (X - mean) meets ``whitener.T @ rotation``, and the sum is whitened at the end.
+        """
+        frame, whitener = self._frame, self._frame.whitener
+        lift = whitener if whitener is not None and 2 * whitener.shape[1] <= 3 * self.n_components else None
+        projection = rotation if lift is None else lift.T @ rotation
+        z_of = frame.whiten if lift is None else frame.centre
+
+        def sums_of(block: NDArray[Any]) -> Sums:
+            z = z_of(block)
+            y = z @ projection.astype(z.dtype, copy=False)
+            slope = score(y)
+            return np.asarray(z.T @ y, dtype=np.float64), np.asarray(slope, dtype=np.float64)
+
+        total, slope = self._blocks.total(sums_of, merge=add, work=4.0 * rotation.size * self.n_samples)
+        if lift is not None:
+            total = lift @ total
+        return total / self.n_samples, slope / self.n_samples

@@ -1,0 +1,238 @@
+"""An aggregate as files of a BIDS derivative: tables with JSON beside them, named as tedana and fMRIPrep name theirs.
+
+ICA writes data as a product of two matrices. BIDS calls the one that is independent *components*, and the other one
+*mixing*. The rows of one are features (channels, voxels, genes), those of the other samples; which is which depends on
+over what the sources are independent:
+
+======================== ============================================ ============================================
+independence             ``desc-ICA_mixing.tsv``                      ``desc-ICA_components.tsv`` or ``.nii.gz``
+======================== ============================================ ============================================
+"samples" (EEG)          **features x components: the aggregate**     samples x components: sources of one client
+"features" (fMRI, genes) samples x components: time courses, one      **features x components: the aggregate**
+                         client's (tedana's and MELODIC's mixing)
+======================== ============================================ ============================================
+
+The server never sees a sample, so the other file is written only where a client gives its ``sources``.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedica.arrays import Array, check_finite_matrix, check_number
+from fedica.errors import InputError, OptionError
+from fedica.exchange import PublicAggregate
+from fedica.exchange.aggregates import public_part
+from fedica.exchange.files import PathLike, cannot_write, write_atomic
+from fedica.exchange.json_files import json_text
+from fedica.interop.frames import feature_names
+from fedica.interop.nilearn_maps import to_nifti
+from fedica.local import Recovered
+from fedica.records import Aggregate
+from fedica.version import __version__
+
+_STEM = re.compile(r"[A-Za-z0-9+]+(-[A-Za-z0-9+]+)?(_[A-Za-z0-9+]+-[A-Za-z0-9+]+)*")
+_ROWS_AT_ONCE = 1000
+Json = dict[str, Any]
+
+
+def write_bids(
+    aggregate: Aggregate | PublicAggregate,
+    target: PathLike,
+    *,
+    sources: Recovered | ArrayLike | None = None,
+    sfreq: float | None = None,
+    mask: Any = None,
+) -> tuple[Path, ...]:
+    """Write an aggregate as files of a BIDS derivative; return their paths.
+
+    Beside the matrices (see `fedica.interop.bids`) and their JSON, ``desc-ICA_metrics.tsv`` says how many clients found
+    each component, and how well they agree. Nothing of any single client is written but the ``sources`` given here.
+
+    Parameters
+    ----------
+    aggregate : Aggregate or PublicAggregate
+        What `fedica.aggregate` or `fedica.read_aggregate` returned. One that does not say over what its sources are
+        independent is taken to be over samples.
+    target : path-like
+        A folder that exists, for a derivative of its own (``dataset_description.json`` is added if it lacks); or the
+        beginning of the files' names, as in ``"derivatives/fedica/sub-01/eeg/sub-01_task-rest"``.
+    sources : Recovered or array-like of shape (n_samples, n_components), optional
+        One client's sources by this aggregate, from `fedica.local.recover`: they make the other matrix.
+    sfreq : float, optional
+        How many of these samples were taken in a second.
+    mask : path-like or Nifti1Image, optional
+        For components over voxels: the mask of the study. They are then written as ``.nii.gz``, not as a table.
+
+    Returns
+    -------
+    paths : tuple of Path
+        The files, each written whole or not at all. In tables the components are called ``ICA_00``, ``ICA_01`` and so
+        on, in the order of the aggregate; a first column ``name`` has the names of features.
+
+    Raises
+    ------
+    InputError
+        If the files cannot be written, or sources do not fit.
+    OptionError
+        If an argument does not go with this aggregate.
+    """
+    public = aggregate if isinstance(aggregate, PublicAggregate) else public_part(aggregate)
+    over_features = public.terms.independence == "features"
+    if mask is not None and not over_features:
+        raise OptionError("mask is for components that are independent over voxels; these are so over samples.")
+    if sfreq is not None and sources is None:
+        raise OptionError("sfreq says how densely sources were sampled; no sources came.")
+    folder, prefix = _place(target)
+    paths: list[Path] = []
+
+    def write(suffix: str, chunks: Iterable[bytes]) -> None:
+        paths.append(folder / f"{prefix}{suffix}")
+        write_atomic(paths[-1], chunks)
+
+    labels = [f"ICA_{a:02d}" for a in range(public.n_components)]
+    of_features, of_samples = ("components", "mixing") if over_features else ("mixing", "components")
+    if mask is not None:
+        write(f"desc-ICA_{of_features}.nii.gz", [gzip.compress(to_nifti(public, mask).to_bytes(), mtime=0)])
+        write(f"desc-ICA_{of_features}.json", _sidecar(_about(public, over_features)))
+    else:
+        named = zip(feature_names(public), public.mixing.tolist(), strict=True)
+        write(f"desc-ICA_{of_features}.tsv", _tsv(["name", *labels], ([name, *row] for name, row in named)))
+        named_column = {"name": {"Description": "Name of the feature: a channel, a voxel, a variable."}}
+        write(f"desc-ICA_{of_features}.json", _sidecar(_about(public, over_features) | named_column | _each(public)))
+    if sources is not None:
+        values, used = _sources(sources, public)
+        write(f"desc-ICA_{of_samples}.tsv", _tsv([labels[a] for a in used], values.tolist()))
+        write(f"desc-ICA_{of_samples}.json", _sidecar(_about_sources(public, over_features, sfreq)))
+    write("desc-ICA_metrics.tsv", _tsv(*_metrics(public, labels)))
+    write("desc-ICA_metrics.json", _sidecar(_METRICS))
+    if not prefix and not (folder / "dataset_description.json").exists():
+        write("dataset_description.json", _sidecar(_DATASET))
+    return tuple(paths)
+
+
+def _place(target: PathLike) -> tuple[Path, str]:
+    """Return the folder, and what every name begins with."""
+    path = Path(target)
+    if path.is_dir():
+        return path, ""
+    if os.fspath(target).endswith(("/", os.sep)):
+        raise InputError(f"{os.fspath(target)}: there is no such folder. Make it first.")
+    if not _STEM.fullmatch(path.name) or "desc-" in path.name:
+        raise OptionError(
+            f"{path}: what a BIDS name begins with is entities joined by underscores, as in 'sub-01_task-rest', and "
+            f"without desc-, which is added; {path.name!r} came. Or give a folder that exists."
+        )
+    if not path.parent.is_dir():
+        raise cannot_write(path, FileNotFoundError(2, "No such file or directory"))
+    return path.parent, f"{path.name}_"
+
+
+def _about(public: PublicAggregate, over_features: bool) -> Json:
+    what = "Independent maps over features" if over_features else "Mixing matrix: weight of each source in each feature"
+    return {
+        "Description": f"{what}, aggregated from the ICA of {public.n_clients} clients. Each component has norm 1.",
+        "Method": f"fedica {public.method}",
+        "IndependentOver": public.terms.independence or "samples",
+        "NumberOfClients": public.n_clients,
+        **({} if public.terms.study is None else {"Study": public.terms.study}),
+        "GeneratedBy": _GENERATED_BY,
+    }
+
+
+def _about_sources(public: PublicAggregate, over_features: bool, sfreq: float | None) -> Json:
+    what = "Time courses of the maps" if over_features else "Independent sources"
+    sampling = {} if sfreq is None else {"SamplingFrequency": check_number(sfreq, "sfreq", above=0), "StartTime": 0}
+    return {
+        "Description": f"{what} in one client's data, by least squares with the aggregate. One row a sample.",
+        "Method": f"fedica {public.method}",
+        **sampling,
+        "GeneratedBy": _GENERATED_BY,
+        **_each(public),
+    }
+
+
+def _each(public: PublicAggregate) -> Json:
+    """Say of every column what is known of its component."""
+    described = {}
+    for a in range(public.n_components):
+        angle = f"; median angle of their atoms to it {public.spread[a]:.2f} degrees" if public.support[a] else ""
+        doubt = " Its atoms cancel: its direction means nothing." if public.degenerate[a] else ""
+        described[f"ICA_{a:02d}"] = {
+            "LongName": f"Component {a} of the aggregate",
+            "Description": f"Found by {public.support[a]} of {public.n_clients} clients{angle}.{doubt}",
+        }
+    return described
+
+
+def _metrics(public: PublicAggregate, labels: Sequence[str]) -> tuple[list[str], list[list[object]]]:
+    columns = (public.support.tolist(), public.spread.tolist(), public.degenerate.tolist())
+    return list(_METRICS), [[label, *values] for label, *values in zip(labels, *columns, strict=True)]
+
+
+def _sources(sources: Recovered | ArrayLike, public: PublicAggregate) -> tuple[Array, list[int]]:
+    """Return the sources, and which components they are."""
+    if isinstance(sources, Recovered):
+        values, used = sources.sources, sources.labels.tolist()
+    else:
+        values = check_finite_matrix(sources, "sources", "(n_samples, n_components)")
+        used = list(range(values.shape[1]))
+    if max(used, default=-1) >= public.n_components or (
+        not isinstance(sources, Recovered) and len(used) != public.n_components
+    ):
+        raise InputError(
+            f"sources must have one column for each of the {public.n_components} components; {values.shape[1]} came. "
+            "A client with fewer components gives what fedica.local.recover returned, which tells which they are."
+        )
+    return values, used
+
+
+def _tsv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+    """Write a table as BIDS wants it: tabs, and n/a for what is missing; numbers lose nothing."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+    writer.writerow(header)
+    for k, row in enumerate(rows, start=1):
+        writer.writerow([_cell(value) for value in row])
+        if k % _ROWS_AT_ONCE == 0:
+            yield stream.getvalue().encode("utf-8", "backslashreplace")
+            stream.seek(0)
+            stream.truncate()
+    yield stream.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value) if np.isfinite(value) else "n/a"
+    return str(value)
+
+
+def _sidecar(content: Json) -> list[bytes]:
+    return [json_text(content, "a JSON sidecar", indent=2).encode() + b"\n"]
+
+
+_GENERATED_BY = [{"Name": "fedica", "Version": __version__}]
+_METRICS: Json = {
+    "Component": {"Description": "The component, as its column is called in the other tables."},
+    "support": {"Description": "How many clients have an atom in the component."},
+    "spread": {"Description": "Median angle of the atoms to their component.", "Units": "degrees"},
+    "degenerate": {"Description": "Whether the atoms cancel, so that the direction of the component means nothing."},
+}
+_DATASET: Json = {
+    "Name": "fedica: components of a federation",
+    "BIDSVersion": "1.10.0",
+    "DatasetType": "derivative",
+    "GeneratedBy": _GENERATED_BY,
+}

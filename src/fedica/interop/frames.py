@@ -1,0 +1,63 @@
+"""Aggregates -> labelled pandas DataFrames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedica.errors import MissingExtraError
+from fedica.exchange import PublicAggregate
+from fedica.records import Aggregate
+
+
+def to_frame(aggregate: Aggregate | PublicAggregate) -> Any:
+    """Give the global mixing matrix as a labelled DataFrame: one row a feature, one column a component.
+
+    Parameters
+    ----------
+    aggregate : Aggregate or PublicAggregate
+        What `fedica.aggregate` or `fedica.read_aggregate` returned.
+
+    Returns
+    -------
+    pandas.DataFrame of shape (n_features, n_components)
+        Rows and columns are called as in ``mixing.csv`` of the result folder: the names of the features, or
+        ``feature_0`` and so on; ``component_0`` and so on. ``attrs`` has the method, the independence, and the
+        support and spread of each component.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedica import Contribution, aggregate
+    >>> from fedica.interop import to_frame
+    >>> clients = [Contribution(name, np.eye(3)[:, :2], 100, features=["Fz", "Cz", "Pz"]) for name in "abc"]
+    >>> float(to_frame(aggregate(clients, 2)).loc["Cz"].max())
+    1.0
+    """
+    try:
+        import pandas as pd  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtraError("to_frame needs pandas. Install it with: pip install 'fedica[tables]'") from None
+    frame = pd.DataFrame(
+        np.array(aggregate.mixing),
+        index=pd.Index(feature_names(aggregate), name="feature"),
+        columns=pd.Index(component_names(aggregate), name="component"),
+    )
+    frame.attrs = {
+        "method": aggregate.method,
+        "independence": aggregate.terms.independence,
+        "support": aggregate.support.tolist(),
+        "spread": aggregate.spread.tolist(),
+    }
+    return frame
+
+
+def feature_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
+    """Return what the rows of the mixing matrix are called, as in ``mixing.csv``."""
+    return aggregate.terms.features or tuple(f"feature_{i}" for i in range(aggregate.mixing.shape[0]))
+
+
+def component_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
+    """Return what the columns of the mixing matrix are called, as in ``mixing.csv``."""
+    return tuple(f"component_{a}" for a in range(aggregate.n_components))

@@ -1,0 +1,252 @@
+"""Clients with different features: put reordered ones right, and let clients that lack some contribute to the others.
+
+1. The features are those of the study, or those that at least half of the clients name.
+2. Clients that have most of them in common are aggregated on what all of these have. That gives each atom its
+   component, its sign and its length, for every client that has enough of the features.
+3. An entry that a client lacks is filled: first with the median over the clients that have it, then with the entry of
+   the aggregate of all clients, until that settles. So a client moves the features that it has, and those alone.
+
+EEG with an average reference is known up to a constant over channels: whoever lacks some subtracted the mean of the
+others. Where most clients declare it (``extra["reference"]`` is "average") atoms are compared without their mean over
+the features that they share, and brought to the mean over all of them when they are filled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedica.arrays import Array, BoolArray, IntArray, unit
+from fedica.records import Contribution, Rejection
+from fedica.server.aggregate import aggregate
+from fedica.server.assign import relative_to
+
+CORE_SHARE = 0.5
+"""The core of the clients has at least this share of all features in common."""
+ROUNDS = 3
+"""Times the entries that are filled are renewed from the aggregate; the third changes less than rounding shows."""
+NEAR = 0.5
+"""Atoms within this distance (a tangent) of their component take part in the medians."""
+
+Level = Callable[[Array], Array]
+"""Takes off what is not known of columns of atoms: nothing, or a constant."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """Contributions that all have the same features.
+
+    Parameters
+    ----------
+    contributions : tuple of Contribution
+        In the order of arrival, all with ``features``.
+    features : tuple of str, optional
+        The features, in order; ``None`` if nobody names any.
+    lacking : mapping of str to tuple of str
+        For each client that lacks some features, which; they were filled.
+    surplus : mapping of str to tuple of str
+        For each client that has others besides, which; they were left out.
+    rejected : tuple of Rejection
+        Clients that have too few of the features, and why.
+    """
+
+    contributions: tuple[Contribution, ...]
+    features: tuple[str, ...] | None
+    lacking: dict[str, tuple[str, ...]]
+    surplus: dict[str, tuple[str, ...]]
+    rejected: tuple[Rejection, ...]
+
+
+def fill_features(
+    contributions: Iterable[Contribution], *, features: Sequence[str] | None = None, n_components: int | None = None
+) -> Filled:
+    """Give all contributions the same features in the same order.
+
+    Parameters
+    ----------
+    contributions : iterable of Contribution
+        One per client. Those that do not name their features are passed on as they are.
+    features : sequence of str, optional
+        The features that are wanted, in order; by default those that at least half of the clients name.
+    n_components : int, optional
+        r, as for `aggregate`.
+
+    Returns
+    -------
+    Filled
+        What can be aggregated, and what was done to it.
+
+    Examples
+    --------
+    Three clients of four channels; the second lacks one. What it lacks is filled from the others, and what is filled
+    moves nothing.
+
+    >>> import numpy as np
+    >>> from fedica import Contribution, aggregate, fill_features
+    >>> caps = {"client-1": "Cz Fz Oz Pz", "client-2": "Cz Fz Oz", "client-3": "Cz Fz Oz Pz"}
+    >>> maps = np.array([[0.9, 0.1], [0.3, 0.2], [0.1, 0.8], [0.3, 0.55]])
+    >>> cut = {client: maps[: len(cap.split())] for client, cap in caps.items()}
+    >>> unit = {client: rows / np.linalg.norm(rows, axis=0) for client, rows in cut.items()}
+    >>> contributions = [Contribution(c, unit[c], 5000, features=cap.split()) for c, cap in caps.items()]
+    >>> filled = fill_features(contributions, n_components=2)
+    >>> filled.lacking
+    {'client-2': ('Pz',)}
+    >>> aggregate(filled.contributions, 2).support
+    array([3, 3])
+    """
+    arrived = list(contributions)
+    wanted = _wanted(arrived) if features is None else tuple(features)
+    if not wanted:
+        return Filled(tuple(arrived), None, {}, {}, ())
+    rejected, placed = [], []
+    lacking: dict[str, tuple[str, ...]] = {}
+    surplus: dict[str, tuple[str, ...]] = {}
+    for contribution in arrived:
+        if contribution.features is None and contribution.n_features != len(wanted):
+            reason = (
+                f"client {contribution.client!r} sent atoms of {contribution.n_features} features without their names; "
+                f"{len(wanted)} are wanted. Re-run fedica local on data that names its columns."
+            )
+            rejected.append(Rejection(contribution.client, reason))
+            continue
+        own = set(contribution.features or wanted)
+        missing = tuple(name for name in wanted if name not in own)
+        least = _least_features(contribution, len(wanted))
+        if len(wanted) - len(missing) < least:
+            reason = (
+                f"client {contribution.client!r} has {len(wanted) - len(missing)} of the {len(wanted)} features; "
+                f"at least {least} are needed to tell its {contribution.n_atoms} atoms apart. "
+                "Re-run fedica local with the study's features."
+            )
+            rejected.append(Rejection(contribution.client, reason))
+            continue
+        if missing:
+            lacking[contribution.client] = missing
+        if others := tuple(sorted(own - set(wanted))):
+            surplus[contribution.client] = others
+        placed.append(contribution)
+    if lacking or surplus:
+        placed = _fill([_place(c, wanted) for c in placed], n_components)
+    return Filled(tuple(placed), wanted, lacking, surplus, tuple(rejected))
+
+
+def _wanted(contributions: Sequence[Contribution]) -> tuple[str, ...]:
+    """Features that at least half of those who name any have, in the order of the client that has most of them."""
+    lists = [c.features for c in contributions if c.features is not None]
+    votes = Counter(name for names in lists for name in names)
+    common = {name for name, count in votes.items() if 2 * count >= len(lists)}
+    if not common:
+        return ()
+    orders = Counter(tuple(name for name in names if name in common) for names in lists)
+    leader = min(orders, key=lambda order: (-len(order), -orders[order], order))
+    return (*leader, *sorted(common - set(leader)))
+
+
+def _least_features(contribution: Contribution, n_wanted: int) -> int:
+    """So many features tell a client's atoms apart, and no fewer than a third of all."""
+    return min(n_wanted, max(2, contribution.n_atoms, -(-n_wanted // 3)))
+
+
+def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contribution, BoolArray]:
+    """Put a client's rows where they belong, zero where it has none; say which rows it has."""
+    if contribution.features is None or contribution.features == wanted:
+        return contribution, np.ones(contribution.n_features, dtype=np.bool_)
+    place = {name: k for k, name in enumerate(contribution.features)}
+    have = np.array([name in place for name in wanted])
+    atoms = np.zeros((len(wanted), contribution.n_atoms))
+    atoms[have] = contribution.atoms[[place[name] for name in wanted if name in place]]
+    atoms[:, np.linalg.norm(atoms, axis=0) < 1e-12] = 1.0  # it lies in features that nobody else has: matches nothing
+    return replace(contribution, features=wanted, atoms=atoms), have
+
+
+def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None) -> list[Contribution]:
+    placed.sort(key=lambda one: (one[0].n_atoms, one[0].atoms.tobytes()))  # neither order nor name leaves a trace
+    level = _average_level if _have_average_reference([c for c, _ in placed]) else _own_level
+    core, common = _core([have for _, have in placed], max(c.n_atoms for c, _ in placed))
+    result = aggregate(
+        [replace(placed[k][0], features=None, atoms=level(placed[k][0].atoms[common])) for k in core],
+        n_components,
+        on_bad="reject",
+    )
+    reference = _medians(placed, result.mixing, common, level)
+    for _ in range(ROUNDS):
+        filled = [_completed(c, have, reference, level) for c, have in placed]
+        reference = aggregate(filled, reference.shape[1], on_bad="reject").mixing
+    return [_completed(c, have, reference, level) for c, have in placed]
+
+
+def _have_average_reference(contributions: Sequence[Contribution]) -> bool:
+    """Whether most clients say that their atoms are known up to a constant; one alone cannot decide it."""
+    return 2 * sum(c.extra.get("reference") == "average" for c in contributions) > len(contributions)
+
+
+def _average_level(columns: Array) -> Array:
+    return np.asarray(columns - columns.mean(axis=0))
+
+
+def _own_level(columns: Array) -> Array:
+    return columns
+
+
+def _core(have: list[BoolArray], n_atoms: int) -> tuple[list[int], BoolArray]:
+    """Take the clients with most features first, while what they have in common stays enough."""
+    n_features = have[0].size
+    enough = max(n_atoms, int(np.ceil(CORE_SHARE * n_features)))
+    order = sorted(range(len(have)), key=lambda k: -int(have[k].sum()))
+    common, core = have[order[0]], [order[0]]
+    for k in order[1:]:
+        if (common & have[k]).sum() >= enough:
+            common, core = common & have[k], [*core, k]
+    return core, common
+
+
+def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common: BoolArray, level: Level) -> Array:
+    """Extend a matrix on the common features to all of them: entry by entry the median over those who have it.
+
+    mixing : (common features, r), unit columns. Every atom is scaled to the length that its component has on the
+    features that the two share.
+    """
+    n_features, r = common.size, mixing.shape[1]
+    reference = np.zeros((n_features, r))
+    reference[common] = mixing
+    entries: list[list[Array]] = [[] for _ in range(r)]
+    for contribution, have in placed:
+        scaled, labels, near = _against(contribution, have & common, reference, level)
+        for k in np.flatnonzero(near):
+            entries[labels[k]].append(np.where(have, scaled[:, k], np.nan))
+    for a in range(r):
+        column = np.array(entries[a]) if entries[a] else np.full((1, n_features), np.nan)
+        seen = np.isfinite(column).any(axis=0) & ~common
+        reference[seen, a] = np.nanmedian(column[:, seen], axis=0)
+    return unit(level(reference))
+
+
+def _against(
+    contribution: Contribution, rows: BoolArray, reference: Array, level: Level
+) -> tuple[Array, IntArray, BoolArray]:
+    """Match a client's atoms on some rows: atoms signed, scaled and levelled to a component, labels, which are near."""
+    own, goal = level(np.array(contribution.atoms[rows])), level(reference[rows])
+    standing = relative_to(unit(own), np.zeros(contribution.n_atoms, dtype=np.int64), unit(goal))
+    target = np.linalg.norm(goal, axis=0)[standing.labels]
+    scale = standing.signs * target / np.maximum(np.linalg.norm(own, axis=0), 1e-12)
+    scaled = contribution.atoms * scale
+    above = scaled[rows] - own * scale  # a constant for each atom: what levelling took off
+    offset = (reference[rows] - goal)[0, standing.labels] - above[0]
+    near = np.asarray(standing.distance <= NEAR)
+    return scaled + np.where(near, offset, 0.0), standing.labels, near
+
+
+def _completed(contribution: Contribution, have: BoolArray, reference: Array, level: Level) -> Contribution:
+    """Fill the entries that a client lacks from the components that its atoms match; zero where they match none."""
+    if have.all():
+        same = np.abs(level(contribution.atoms) - contribution.atoms).max() < 1e-12
+        return contribution if same else replace(contribution, atoms=unit(level(contribution.atoms)))
+    scaled, labels, near = _against(contribution, have, reference, level)
+    fill = np.where(near, reference[:, labels], 0.0)
+    filled = np.where(have[:, None], scaled, fill)
+    filled = np.where(near, level(filled), filled)
+    signs = np.where(np.sum(filled * contribution.atoms, axis=0) < 0, -1.0, 1.0)  # atoms keep the sign they came with
+    return replace(contribution, atoms=unit(filled * signs))

@@ -1,0 +1,50 @@
+"""Shared by the tests of blocks, ica and local: mixtures of known laws, and errors up to a signed permutation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedica.arrays import unit
+from fedica.matching import match
+
+
+def _sources(law: str, n: int, r: int, rng: np.random.Generator) -> np.ndarray:
+    if law == "mixed":
+        return np.column_stack([_sources("laplace", n, r - r // 2, rng), _sources("uniform", n, r // 2, rng)])
+    if law == "bernoulli-gaussian":
+        return rng.standard_normal((n, r)) * (rng.random((n, r)) < 0.1) / np.sqrt(0.1)
+    if law == "laplace":
+        return rng.laplace(size=(n, r)) / np.sqrt(2)
+    if law == "uniform":
+        return rng.uniform(-np.sqrt(3), np.sqrt(3), size=(n, r))
+    assert law == "gaussian"
+    return rng.standard_normal((n, r))
+
+
+@pytest.fixture
+def make_mixture():
+    """Return a function that mixes sources of a law: (X, mixing matrix, sources)."""
+
+    def make(law: str, n: int, d: int, r: int | None = None, seed: int = 0):
+        rng = np.random.default_rng(seed)
+        r = d if r is None else r
+        sources = _sources(law, n, r, rng)
+        left, _, right = np.linalg.svd(rng.standard_normal((d, r)), full_matrices=False)
+        mixing = left * np.geomspace(1.0, 3.0, r) @ right  # condition number 3
+        return sources @ mixing.T + rng.standard_normal(d), mixing, sources
+
+    return make
+
+
+@pytest.fixture
+def distance():
+    """Return a function: the largest difference between unit columns, up to a signed permutation."""
+
+    def largest(estimate: np.ndarray, truth: np.ndarray) -> float:
+        estimate, truth = unit(estimate), unit(truth)
+        found = match(estimate, truth)
+        assert (np.sort(found.labels) == np.arange(truth.shape[1])).all()
+        return float(np.linalg.norm(estimate * found.signs - truth[:, found.labels], axis=0).max())
+
+    return largest
