@@ -5,6 +5,7 @@ The leaf of the package: of ours it imports the errors alone.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any, TypeVar
@@ -19,10 +20,11 @@ from fedica.errors import DataError, InputError, OptionError
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+PathLike = str | os.PathLike[str]
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 UNIT_TOL = 1e-9
-"""How far the norm of a unit vector may be from one."""
+"""Columns whose norm is this near to one count as unit and are kept bit for bit."""
 
 _Choice = TypeVar("_Choice")
 

@@ -20,7 +20,7 @@ from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature,
 from fedica.records import Contribution, check_name
 
 CONTRIBUTION = Kind("fedica.contribution", max_header=4 * 1024 * 1024, max_numbers=10_000_000)
-UNIT_TOL = 1e-6
+NORM_TOL = 1e-6
 """How far the norm of an atom in a file may be from one."""
 _OURS = ("format", "version", "fedica", "client", "n_samples", "features", "solver", "independence", "mixing", "study")
 RESERVED = frozenset((*_OURS, "key", "signature"))
@@ -244,9 +244,9 @@ def _check_atoms(atoms: NDArray[Any], client: str) -> None:
             f"client {client!r}: atoms must be finite and of norm one; {n_bad} NaN or infinite values came."
         )
     worst = int(np.argmax(np.abs(norms - 1)))
-    if abs(norms[worst] - 1) > UNIT_TOL:
+    if abs(norms[worst] - 1) > NORM_TOL:
         raise InputError(
-            f"client {client!r}: atoms must have norm one, to {UNIT_TOL:g}; atom {worst} has norm {norms[worst]:.9g}."
+            f"client {client!r}: atoms must have norm one, to {NORM_TOL:g}; atom {worst} has norm {norms[worst]:.9g}."
         )
 
 
