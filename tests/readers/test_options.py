@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -46,9 +47,18 @@ def test_values_are_checked(options, sentence):
 
 def test_zero_means_none():
     """As on the command line and in TOML, which has no word for nothing."""
-    assert ReadOptions(highpass=0).highpass is None
-    assert ReadOptions(highpass=0).changed() == ("highpass",)
+    assert ReadOptions(highpass=0).changed() == ReadOptions(highpass=None).changed() == ("highpass",)
     assert ReadOptions(smoothing=0.0).changed() == ()
+
+
+def test_every_option_tells_the_commands_its_help():
+    """Commands and policies are built from the fields, without waiting for numpy or scikit-learn."""
+    code = "import sys, fedica.read_options; print([m for m in ('numpy', 'sklearn') if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+    for field in fields(ReadOptions):
+        assert field.metadata["help"].startswith(("EEG", "fMRI", "AnnData"))
+        assert field.metadata.keys() <= {"help", "metavar", "min", "choices"}
 
 
 def test_double_suffixes(monkeypatch):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fedica.read_options import ReadOptions
 from fedica.readers.names import read_names
 from fedica.readers.objects import as_table
-from fedica.readers.options import ReadOptions
 from fedica.readers.registry import READERS, Reader, read_data, suffix_of
 from fedica.readers.sheet import Sheet, Table
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from fedica.arrays import Array
 from fedica.errors import DataError, FormatError
+from fedica.read_options import ReadOptions
 from fedica.readers.cells import Column, Decimals, is_number_or_missing
-from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
 
 DELIMITERS = (";", "\t", ",", "|")

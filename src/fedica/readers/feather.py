@@ -10,8 +10,8 @@ import numpy as np
 
 from fedica.arrays import Array
 from fedica.errors import FormatError
+from fedica.read_options import ReadOptions
 from fedica.readers.arrow import choose_numbers, empty_values, load_pyarrow, put_columns, unreadable
-from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
 
 _STREAM = b"\xff\xff\xff\xff"

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from fedica.arrays import BoolArray
 from fedica.errors import DataError
+from fedica.read_options import ReadOptions
 from fedica.readers.masks import Mask, Volumes, check_same_grid, load_mask, open_image, volumes_of
-from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
 from fedica.readers.voxels import voxel_names
 
@@ -38,8 +38,8 @@ def image_sheet(image: Any, columns: Sequence[str] | None, options: ReadOptions,
     check_same_grid(image, mask, source)
     n_volumes = image.shape[3]
     notes.insert(0, f"{n_volumes} volumes; {mask.n_voxels} of {mask.inside.size} voxels are inside the mask.")
-    values, n_outside = _series(volumes_of(image, source), image, mask, options.smoothing, source)
-    if options.smoothing is not None:
+    values, n_outside = _series(volumes_of(image, source), image, mask, options.smoothing or None, source)
+    if options.smoothing:
         notes.append(f"every volume was smoothed: a Gaussian of {options.smoothing:g} mm at half of its maximum.")
         if n_outside:
             notes.append("values outside the mask that are not finite were taken as zero before smoothing.")

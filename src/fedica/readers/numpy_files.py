@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedica.errors import DataError, FormatError
-from fedica.readers.options import ReadOptions
+from fedica.read_options import ReadOptions
 from fedica.readers.sheet import Sheet
 
 _BROKEN = (ValueError, EOFError, OSError, SyntaxError, TypeError, KeyError, OverflowError)

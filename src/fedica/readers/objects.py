@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedica.errors import InputError, OptionError
+from fedica.read_options import ReadOptions
 from fedica.readers import recording
 from fedica.readers.anndata_files import anndata_sheet
 from fedica.readers.frames import frame_sheet
 from fedica.readers.nifti import image_sheet
-from fedica.readers.options import ReadOptions
 from fedica.readers.registry import DEFAULT_OPTIONS, READERS, Reader, check_options, to_table
 from fedica.readers.select import Keep
 from fedica.readers.sheet import Table

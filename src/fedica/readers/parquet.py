@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedica.read_options import ReadOptions
 from fedica.readers.arrow import choose_numbers, empty_values, load_pyarrow, put_columns, unreadable
-from fedica.readers.options import ReadOptions
 from fedica.readers.sheet import Sheet
 
 _BLOCK_CELLS = 4_000_000

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from fedica.arrays import Array
 from fedica.errors import DataError, InputError
+from fedica.read_options import ReadOptions
 from fedica.readers.channels import Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
-from fedica.readers.options import ReadOptions
 from fedica.readers.reference import AVERAGE
 from fedica.readers.registry import DEFAULT_OPTIONS, READERS, check_options, to_table
 from fedica.readers.sheet import Sheet, Table
@@ -168,7 +168,7 @@ def _already(recording: Any, highpass: float) -> bool:
 def _filter_from(recording: Any, source: str, options: ReadOptions, notes: list[str], *, is_raw: bool) -> float | None:
     """Return the frequency to filter from, if that is to be done, and say what is done."""
     highpass, sfreq = options.highpass, float(recording.info["sfreq"])
-    if highpass is None:
+    if not highpass:
         notes.append("not filtered, as was asked for.")
         return None
     if _already(recording, highpass):

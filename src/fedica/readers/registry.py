@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedica.errors import FormatError, InputError, OptionError
-from fedica.readers.options import ReadOptions, option_name
+from fedica.read_options import ReadOptions, option_name
 from fedica.readers.select import Keep, choose_columns, drop_or_refuse_missing
 from fedica.readers.sheet import Sheet, Table
 from fedica.readers.units import in_units

@@ -1,0 +1,117 @@
+"""Format-specific read options with conventional defaults, declared once for readers, commands and Flower policies.
+
+The metadata of a field is what its option of a command shows. Nothing heavy is imported here, so that ``fedica --help``
+stays quick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from fedica.errors import OptionError
+
+REFERENCES = ("average", "keep")
+CHANNEL_TYPES = ("eeg", "meg", "mag", "grad", "seeg", "ecog", "dbs", "eog", "ecg", "emg", "misc")
+"""Types of channels as MNE calls them; "meg" are magnetometers and gradiometers."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is read, where its format leaves a choice; each option concerns some formats only.
+
+    Parameters
+    ----------
+    highpass : float or None
+        EEG and MEG: cut-off in Hz of the high-pass filter that removes slow drifts, as ICA needs it; ``None`` or 0: no
+        filter.
+    reference : {"average", "keep"}
+        EEG: subtract the mean over the channels that are used, or keep the reference of the recording.
+    channel_types : str
+        EEG and MEG: which types of channels are data, as MNE calls them, joined by commas: "eeg", "meg", "mag",
+        "grad", "seeg", "ecog", "dbs", "eog", "ecg", "emg", "misc".
+    keep_bads : bool
+        EEG and MEG: also use channels that are marked as bad.
+    mask : Path or None
+        fMRI: an image that is not zero where voxels are data; ``None``: computed from the image.
+    smoothing : float or None
+        fMRI: full width at half maximum, in mm, of the Gaussian that images are smoothed with; ``None`` or 0: none.
+    standardize : bool
+        fMRI: scale every voxel's time course to variance one.
+    detrend : bool
+        fMRI: remove the linear trend of every voxel's time course.
+    layer : str or None
+        AnnData: which layer holds the data; ``None``: ``X``.
+
+    Raises
+    ------
+    OptionError
+        If a value is unknown or out of range.
+    """
+
+    highpass: float | None = field(
+        default=1.0, metadata={"help": "EEG, MEG: filter out what is slower; 0: no filter.", "metavar": "HZ", "min": 0}
+    )
+    reference: str = field(
+        default="average",
+        metadata={
+            "help": "EEG: subtract the mean of the channels, or keep the recording's reference.",
+            "choices": REFERENCES,
+        },
+    )
+    channel_types: str = field(
+        default="eeg",
+        metadata={
+            "help": "EEG, MEG: which channels are data: eeg, meg, mag, grad, seeg, eog ...",
+            "metavar": "TYPES",
+        },
+    )
+    keep_bads: bool = field(default=False, metadata={"help": "EEG, MEG: also use channels marked as bad."})
+    mask: Path | None = field(
+        default=None,
+        metadata={"help": "fMRI: image of the voxels to use; by default computed.", "metavar": "FILE"},
+    )
+    smoothing: float | None = field(
+        default=None, metadata={"help": "fMRI: width of the smoothing; 0: none.", "metavar": "MM", "min": 0}
+    )
+    standardize: bool = field(default=True, metadata={"help": "fMRI: scale every voxel's time course to variance one."})
+    detrend: bool = field(default=True, metadata={"help": "fMRI: remove every voxel's linear trend."})
+    layer: str | None = field(
+        default=None, metadata={"help": "AnnData: the layer to use instead of X.", "metavar": "NAME"}
+    )
+
+    def __post_init__(self) -> None:
+        from fedica.arrays import check_choice  # noqa: PLC0415 - it loads scikit-learn
+
+        _check_positive(self.highpass, "highpass")
+        _check_positive(self.smoothing, "smoothing")
+        check_choice(self.reference, "reference", REFERENCES)
+        for kind in self.types:
+            check_choice(kind, "channel_types", CHANNEL_TYPES)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of channels, one by one."""
+        return tuple(kind.strip() for kind in self.channel_types.split(","))
+
+    def changed(self) -> tuple[str, ...]:
+        """Return the names of the options that differ from their default; 0 and ``None`` are the same."""
+        return tuple(
+            field.name for field in fields(self) if (getattr(self, field.name) or None) != (field.default or None)
+        )
+
+
+def option_name(name: str) -> str:
+    """Return what an option is called on the command line."""
+    return {"standardize": "--no-standardize", "detrend": "--no-detrend"}.get(name, f"--{name.replace('_', '-')}")
+
+
+def _check_positive(value: float | None, what: str) -> None:
+    from fedica.arrays import check_number  # noqa: PLC0415 - it loads scikit-learn
+
+    if value is None or value == 0:
+        return
+    try:
+        check_number(value, what, above=0)
+    except OptionError as error:
+        raise OptionError(f"{error} (0 or nothing: not at all.)") from None
