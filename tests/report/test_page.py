@@ -107,7 +107,7 @@ def test_a_result_without_verdicts_or_names_has_a_page_too(result):
 
 def test_of_very_many_clients_those_to_worry_about_are_shown(result, monkeypatch):
     """The page says how many are left out."""
-    monkeypatch.setattr(fedica.report.page, "MOST_ROWS", 4)
+    monkeypatch.setattr(fedica.report.page, "MAX_ROWS", 4)
     text = render_report(result)
     assert "The 4 clients to worry about first are shown; 2 more are in clients.csv." in text
     assert text.count("<tr data-client=") == 8

@@ -12,7 +12,7 @@ from fedica import Contribution, aggregate
 from fedica.readers.voxels import voxel_indices, voxel_names
 from fedica.report import plot_components, render_report, write_figures
 from fedica.report.components import component_cards, component_maps
-from fedica.report.slices import GAP, MOST_WIDE, outline, peak_of, silhouette, slices_through_peak, voxels_of
+from fedica.report.slices import GAP, MAX_WIDTH, outline, peak_of, silhouette, slices_through_peak, voxels_of
 
 SHAPE = (5, 6, 7)
 
@@ -114,7 +114,7 @@ def test_a_fine_grid_is_thinned():
     names = [f"{i},{j},{k}" for i in range(0, 380, 40) for j in range(0, 440, 40) for k in range(0, 380, 40)]
     voxels = voxels_of(names)
     drawn = slices_through_peak(voxels, np.arange(1.0, len(names) + 1))
-    assert drawn.shape[1] <= MOST_WIDE + 3 * GAP
+    assert drawn.shape[1] <= MAX_WIDTH + 3 * GAP
     assert drawn.shape[0] >= 100
 
 

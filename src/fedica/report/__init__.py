@@ -1,4 +1,4 @@
-"""Aggregate -> one self-contained HTML page, and the same figures for notebooks and papers."""
+"""The report of an aggregate: one self-contained HTML page, and the same figures for notebooks and papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How every client stands to every component: the numbers that the page, the figures and the headline share."""
+"""Angles between clients and components: the numbers that the page, the figures and the headline share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fedica.arrays import Array, BoolArray, IntArray
 from fedica.records import Aggregate
 
 VERDICTS = ("outlying", "weak", "trusted", "not judged")
-"""Whom to worry about first."""
+"""In the order of concern."""
 CONE_LEVEL = 0.95
-FEWEST_FOR_CONE = 5
-"""With fewer atoms their scatter says too little about the error of their centre."""
-FAR = 2.5
-"""Times the median angle, beyond which an atom does not move a robust centre; as in `fedica.server.consensus`."""
+MIN_ATOMS_FOR_CONE = 5
+"""The scatter of fewer atoms is too uncertain to estimate the error of their centre."""
+MAX_RELATIVE_ANGLE = 2.5
+"""Atoms farther than this multiple of the median angle do not move a robust centre; as in `fedica.server.consensus`."""
 _CENTRED_METHODS = ("consensus", "srf-ica", "sf-ica")
 
 
@@ -31,11 +31,11 @@ class Agreement:
     has : ndarray of shape (K, r)
         Whether the client has an atom for the component.
     verdict, reason : tuple of str
-        Of each client; "not judged" if the aggregate says nothing.
+        Of each client; "not judged" if the aggregate holds no verdicts.
     angle, influence : ndarray of shape (K,)
-        Median angle of a client's atoms; how far the aggregate moves without it (NaN if not judged).
+        Median angle of a client's atoms; angle by which the result moves without it (NaN if not judged).
     n_atoms, n_unmatched : ndarray of shape (K,)
-        Atoms sent; those of them that match nothing.
+        Atoms sent; atoms that match no component.
     """
 
     angles: Array
@@ -48,31 +48,43 @@ class Agreement:
     n_unmatched: IntArray
 
     def worst_first(self) -> IntArray:
-        """Return the clients, those to worry about first: by verdict, then by angle, then by name."""
-        rank = np.array([VERDICTS.index(v) if v in VERDICTS else len(VERDICTS) for v in self.verdict], dtype=np.int64)
+        """Return the clients in order of concern: by verdict, then by falling angle, then by name."""
+        rank = np.array([self.rank(k) for k in range(len(self.verdict))], dtype=np.int64)
         return np.asarray(np.lexsort((np.arange(rank.size), -self.angle, rank)), dtype=np.int64)
+
+    def rank(self, client: int) -> int:
+        """Return the place of a client's verdict in ``VERDICTS``; a verdict of a later version comes last."""
+        verdict = self.verdict[client]
+        return VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS)
 
 
 def agreement_of(aggregate: Aggregate) -> Agreement:
-    """Collect how the clients stand to the components, from the verdicts or, where there are none, from the labels."""
-    n_clients, r = len(aggregate.clients), aggregate.n_components
-    n_atoms = np.bincount(aggregate.client_of_atom, minlength=n_clients)
+    """Collect the angles of all clients to all components: from the verdicts or, where there are none, the labels."""
+    n_atoms = np.bincount(aggregate.client_of_atom, minlength=len(aggregate.clients))
     trust = aggregate.trust
-    if trust is not None:
-        return Agreement(
-            angles=trust.angles,
-            has=np.asarray(trust.has, dtype=bool),
-            verdict=trust.verdict,
-            reason=trust.reason,
-            angle=trust.angle,
-            influence=trust.influence,
-            n_atoms=n_atoms,
-            n_unmatched=trust.n_unmatched,
-        )
+    if trust is None:
+        return _without_verdicts(aggregate, n_atoms)
+    return Agreement(
+        angles=trust.angles,
+        has=np.asarray(trust.has, dtype=bool),
+        verdict=trust.verdict,
+        reason=trust.reason,
+        angle=trust.angle,
+        influence=trust.influence,
+        n_atoms=n_atoms,
+        n_unmatched=trust.n_unmatched,
+    )
+
+
+def _without_verdicts(aggregate: Aggregate, n_atoms: IntArray) -> Agreement:
+    n_clients = n_atoms.size
     known = np.flatnonzero(aggregate.labels >= 0)
     owner, label = aggregate.client_of_atom[known], aggregate.labels[known]
     cosine = np.abs(np.einsum("dR,dR->R", aggregate.atoms[:, known], aggregate.mixing[:, label]))
-    angles, has = np.full((n_clients, r), 90.0), np.zeros((n_clients, r), dtype=bool)
+    angles, has = (
+        np.full((n_clients, aggregate.n_components), 90.0),
+        np.zeros((n_clients, aggregate.n_components), bool),
+    )
     np.minimum.at(angles, (owner, label), np.degrees(np.arccos(np.minimum(cosine, 1.0))))
     has[owner, label] = True
     return Agreement(
@@ -88,13 +100,12 @@ def agreement_of(aggregate: Aggregate) -> Agreement:
 
 
 def confidence_cones(aggregate: Aggregate) -> Array:
-    """Half-angle, in degrees, of a cone that holds the component had other clients of this kind come: (r,).
+    """Half-angle of the 95% confidence cone of each component, in degrees: (r,).
 
-    From the scatter S of a component's own n atoms, taken as independent, without those farther than 2.5 times their
-    median angle, which a robust centre does not heed: the error of the centre has the covariance S / n, and its squared
-    length is matched to a multiple of an F variable (Satterthwaite). NaN where no cone exists: fewer than five such
-    atoms, a centre that means nothing, a method that does not centre groups. An error that all clients share is not
-    seen.
+    Computed from the scatter S of a component's n atoms, taken as independent, without those farther than 2.5 times
+    their median angle, which do not move a robust centre: the error of the centre has covariance S / n, and its squared
+    length is approximated by a multiple of an F variable (Satterthwaite). NaN where there is no cone: fewer than five
+    such atoms, a degenerate centre, a method without group centres. Errors common to all clients are not included.
     """
     cones = np.full(aggregate.n_components, np.nan)
     if aggregate.method not in _CENTRED_METHODS:
@@ -104,8 +115,8 @@ def confidence_cones(aggregate: Aggregate) -> Array:
         mine = np.flatnonzero(aggregate.labels == a)
         cosine = np.abs(aggregate.mixing[:, a] @ aggregate.atoms[:, mine])
         angle = np.arccos(np.minimum(cosine, 1.0))
-        mine = mine[angle <= FAR * np.median(angle)] if mine.size else mine
-        if mine.size >= FEWEST_FOR_CONE and a not in degenerate:
+        mine = mine[angle <= MAX_RELATIVE_ANGLE * np.median(angle)] if mine.size else mine
+        if mine.size >= MIN_ATOMS_FOR_CONE and a not in degenerate:
             cones[a] = _cone(aggregate.atoms[:, mine] * aggregate.signs[mine], aggregate.mixing[:, a])
     return cones
 
@@ -113,7 +124,7 @@ def confidence_cones(aggregate: Aggregate) -> Array:
 def _cone(atoms: Array, axis: Array) -> float:
     """Half-angle of the cone around the axis (d,) for atoms (d, n), signed along it."""
     along = axis @ atoms
-    tangent = atoms / np.maximum(along, 0.1) - axis[:, None]  # where the atoms pierce the plane that touches the axis
+    tangent = atoms / np.maximum(along, 0.1) - axis[:, None]  # atoms projected onto the tangent plane at the axis
     tangent -= np.outer(axis, axis @ tangent)
     tangent -= tangent.mean(axis=1, keepdims=True)
     d, n = tangent.shape
@@ -121,7 +132,7 @@ def _cone(atoms: Array, axis: Array) -> float:
     total, squares, m = float(np.trace(scatter)), float((scatter**2).sum()), n - 1
     if total <= 1e-24:
         return 0.0
-    # Few atoms make S look flatter than it is: this estimates tr(S^2) without that bias.
+    # Unbiased estimate of tr(S^2): the plain one is too large for few atoms.
     unbiased = m**2 / ((m - 1) * (m + 2)) * (squares - total**2 / m)
     freedom = float(np.clip(total**2 / max(unbiased, total**2 / max(d - 1, 1)), 1.0, max(d - 1, 1)))
     return float(np.degrees(np.arctan(np.sqrt(total * f.ppf(CONE_LEVEL, freedom, freedom * m)))))

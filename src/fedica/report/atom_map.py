@@ -1,4 +1,4 @@
-"""A map of all atoms in two dimensions that can be read: near a component's mark means a small angle to it."""
+"""A two-dimensional map of all atoms in which nearness to a component's mark means a small angle to it."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from fedica.arrays import Array, IntArray
 from fedica.records import Aggregate
 from fedica.report.agreement import Agreement
 
-MOST_ATOMS = 8000
-"""More points than this are no longer seen apart, and a browser takes long to draw them."""
-NOWHERE = 45.0
-"""Degrees at which an atom is drawn as strongly to the middle as to its component."""
-PULL = 4
-"""So that an atom of an ordinary error stays at its mark, however many others there are."""
-CLOUD = 20.0
-"""Degrees that fill the cloud around a component's mark."""
+MAX_ATOMS = 8000
+"""More points than this cannot be told apart, and are slow to draw."""
+CENTRE_ANGLE = 45.0
+"""Degrees at which the middle attracts an atom as strongly as its component does."""
+POWER = 4
+"""Weights are 1 / angle^4: large enough that an atom with an ordinary error stays at its mark among many others."""
+CLOUD_ANGLE = 20.0
+"""Degrees at the rim of the cloud around a component's mark."""
 
 
 @dataclass(frozen=True, eq=False)
 class AtomMap:
-    """Places of atoms and components.
+    """Positions of atoms and components.
 
     Parameters
     ----------
     shown : ndarray of shape (n,)
-        Which atoms are shown, as indices into the aggregate's: all, or those of as many clients as fit, those to worry
-        about first and others at regular steps.
+        Indices of the atoms shown: all, or those of as many clients as fit, taken in turns from the order of concern
+        and at regular steps.
     places : ndarray of shape (n, 2)
-        Their places.
+        Their positions.
     angles : ndarray of shape (n,)
         Angle of each to the nearest component, in degrees.
     nearest : ndarray of shape (n,)
         That component.
     marks : ndarray of shape (r, 2)
-        Places of the components, on the unit circle.
+        Positions of the components, on the unit circle.
     """
 
     shown: IntArray
@@ -46,11 +46,11 @@ class AtomMap:
     marks: Array
 
 
-def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MOST_ATOMS) -> AtomMap:
+def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MAX_ATOMS) -> AtomMap:
     """Place every atom between the marks of the components by its angles to them.
 
-    Components stand on a circle. An atom is drawn to each mark with the weight 1 / angle^4, and to the middle with a
-    constant one: it falls on the mark of a component that it equals, between two that it mixes, and into the middle
+    Components lie on a circle. An atom is the mean of the marks with weights 1 / angle^4, and of the middle with a
+    constant weight: it lies on the mark of a component that it equals, between two that it mixes, and in the middle
     when it is near none. Around a mark the atoms form a cloud: the direction shows how they differ from the component
     (their two main directions), the radius is the angle, up to 20 degrees. Time is linear in the number of atoms.
     """
@@ -62,31 +62,31 @@ def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MOST_AT
     atoms = aggregate.atoms[:, shown]
     cosines = aggregate.mixing.T @ atoms  # (r, n)
     angles = np.degrees(np.arccos(np.minimum(np.abs(cosines), 1.0)))
-    weights = 1 / np.maximum(angles, 1e-2) ** PULL
-    places = (weights.T @ marks) / (weights.sum(axis=0) + NOWHERE**-PULL)[:, None]
+    weights = 1 / np.maximum(angles, 1e-2) ** POWER
+    places = (weights.T @ marks) / (weights.sum(axis=0) + CENTRE_ANGLE**-POWER)[:, None]
 
     label = aggregate.labels[shown]
     nearest = np.where(label >= 0, label, angles.argmin(axis=0))
     angle = angles[nearest, np.arange(shown.size)]
-    room = 0.45 * min(2 * np.sin(np.pi / max(r, 2)), 0.7)  # half the way to the next mark, nearly
+    room = 0.45 * min(2 * np.sin(np.pi / max(r, 2)), 0.7)  # just under half the distance to the next mark
     for a in range(r):
         mine = np.flatnonzero(nearest == a)
         if mine.size:
             signed = atoms[:, mine] * np.where(cosines[a, mine] < 0, -1.0, 1.0)
             away = _main_directions(signed - np.outer(aggregate.mixing[:, a], np.abs(cosines[a, mine])))
-            places[mine] += away * (room * np.minimum(angle[mine], CLOUD) / CLOUD)[:, None]
+            places[mine] += away * (room * np.minimum(angle[mine], CLOUD_ANGLE) / CLOUD_ANGLE)[:, None]
     return AtomMap(shown, places, angle, nearest.astype(np.int64), marks)
 
 
 def _whole_clients(aggregate: Aggregate, agreement: Agreement, most: int) -> IntArray:
     """Return the indices of the atoms of as many clients as fit; at least one client.
 
-    In turns the next one to worry about and one at regular steps: of a large federation neither is left out.
+    Alternates between the next client in the order of concern and clients at regular steps.
     """
     if aggregate.labels.size <= most:
         return np.arange(aggregate.labels.size)
     n_clients = len(aggregate.clients)
-    regular = np.argsort(np.arange(n_clients) * 0.6180339887498949 % 1.0)  # its first few are spread over all
+    regular = np.argsort(np.arange(n_clients) * 0.6180339887498949 % 1.0)  # golden ratio: every prefix is spread evenly
     turns = np.stack([agreement.worst_first(), regular], axis=1).ravel()
     order = turns[np.sort(np.unique(turns, return_index=True)[1])]
     fits = max(int(np.searchsorted(np.cumsum(agreement.n_atoms[order]), most, side="right")), 1)
@@ -105,6 +105,6 @@ def _main_directions(differences: Array) -> Array:
     if flat.shape[1] < 2:
         flat = np.column_stack([flat, np.zeros(flat.shape[0])])
     pivot = np.abs(flat).argmax(axis=0)
-    flat = flat * np.where(flat[pivot, [0, 1]] < 0, -1.0, 1.0)  # the same picture on every machine
+    flat = flat * np.where(flat[pivot, [0, 1]] < 0, -1.0, 1.0)  # fixes the sign, so that the picture is reproducible
     length = np.linalg.norm(flat, axis=1, keepdims=True)
     return np.asarray(flat / np.where(length > 0, length, 1.0))

@@ -1,4 +1,4 @@
-"""What each component looks like over the features: bars, a profile, an image, a scalp map, or slices."""
+"""Each component over the features: as bars, a profile, an image, a scalp map, or slices."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from fedica.report.scalp import montage_of, scalp_maps
 from fedica.report.slices import outline, peak_of, slices_through_peak, voxels_of
 
 ImageShape = tuple[int, int]
-MOST_BARS = 24
-"""With more features a profile shows all of them, and bars the largest."""
+MAX_BARS = 24
+"""With more features, a profile shows all of them and bars only the largest."""
 LARGEST_SHOWN = 8
 PROFILE_WIDTH, PROFILE_HEIGHT = 600, 120
-SMALLEST_IMAGE = 8
-SMOOTH = 0.3
-"""Neighbours of an unnamed square of features must be so correlated to be taken for pixels."""
+MIN_IMAGE_SIDE = 8
+MIN_SMOOTHNESS = 0.3
+"""Least correlation of neighbours for a square number of unnamed features to be taken for pixels."""
 _PIXEL = re.compile(r"(?:pixel|pix|px)[\s_-]*(\d+)(?:[\s_,x-]+(\d+))?", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One feature's value, and where its bar lies, in per cent of the width."""
+    """One feature's value, and left edge and width of its bar, in per cent of the full width."""
 
     feature: str
     value: float
@@ -45,21 +45,22 @@ class ComponentCard:
     Parameters
     ----------
     number, support, spread, cone : int, int, float, float
-        Its number, how many clients see it, the median angle of their atoms, the half-angle of its cone (NaN: none).
+        Its number, how many clients have it, the median angle of their atoms, the half-angle of its confidence cone
+        (NaN: none).
     degenerate : bool
-        Whether its direction means nothing.
+        Whether its atoms cancel, so that its direction is meaningless.
     kind : {"bars", "profile", "image", "scalp", "slices"}
         How its values are shown.
     picture : str
-        Data address of the image or map; the path of the profile.
+        Data URL of the image or map; SVG path of the profile.
     description : str
-        The same for those who do not see it.
+        Text alternative of the picture.
     where : str
-        Which part of it the picture shows; may be empty.
+        Which voxel the slices go through; empty for other pictures.
     bars : tuple of Bar
         All features, or the largest.
     largest : float
-        The largest absolute value: the end of the colour scale.
+        Largest absolute value: the end of the colour scale.
     """
 
     number: int
@@ -76,7 +77,7 @@ class ComponentCard:
 
 
 def feature_names(aggregate: Aggregate) -> tuple[str, ...]:
-    """Return the names of the features, made up if nobody gave any."""
+    """Return the names of the features, or "feature 0" and so on if the contributions name none."""
     return aggregate.terms.features or tuple(f"feature {i}" for i in range(aggregate.mixing.shape[0]))
 
 
@@ -85,52 +86,46 @@ def component_cards(aggregate: Aggregate, *, image: ImageShape | str = "auto") -
     names, cones = feature_names(aggregate), confidence_cones(aggregate)
     shape, voxels = image_shape(aggregate, image), voxels_of(aggregate.terms.features)
     kind, pictures = _pictures(aggregate, image)
-    degenerate = set(aggregate.degenerate.tolist())
     cards = []
-    for a in range(aggregate.n_components):
-        values = aggregate.mixing[:, a]
+    for a, values in enumerate(aggregate.mixing.T):
         order = np.argsort(-np.abs(values), kind="stable")[:LARGEST_SHOWN]
-        where = "" if voxels is None else "i, j, k = {}, {}, {}".format(*peak_of(voxels, values))
-        cards.append(
-            ComponentCard(
-                number=a,
-                support=int(aggregate.support[a]),
-                spread=float(aggregate.spread[a]),
-                cone=float(cones[a]),
-                degenerate=a in degenerate,
-                kind=kind,
-                picture=pictures[a],
-                description=_description(kind, a, [names[i] for i in order[:4]], values[order[:4]], shape),
-                where=where,
-                bars=_bars(names, values, np.arange(values.size) if kind == "bars" else order),
-                largest=float(np.abs(values).max()),
-            )
+        card = ComponentCard(
+            number=a,
+            support=int(aggregate.support[a]),
+            spread=float(aggregate.spread[a]),
+            cone=float(cones[a]),
+            degenerate=a in aggregate.degenerate,
+            kind=kind,
+            picture=pictures[a],
+            description=_description(kind, a, [names[i] for i in order[:4]], values[order[:4]], shape),
+            where="" if voxels is None else "i, j, k = {}, {}, {}".format(*peak_of(voxels, values)),
+            bars=_bars(names, values, np.arange(values.size) if kind == "bars" else order),
+            largest=float(np.abs(values).max()),
         )
+        cards.append(card)
     return tuple(cards)
 
 
 def image_shape(aggregate: Aggregate, image: ImageShape | str = "auto") -> ImageShape | None:
     """Return height and width if the features are the pixels of an image, otherwise None.
 
-    "auto" believes names such as ``pixel_3_7``, and unnamed features whose number is a square if neighbouring ones are
-    alike; "no" never does.
+    "auto": they are if their names say so (``pixel_3_7``), or if they have no names, their number is a square and
+    neighbours are correlated. "no": they are not.
     """
     d = aggregate.mixing.shape[0]
     if isinstance(image, tuple):
         if image[0] * image[1] != d or min(image) < 1:
-            raise OptionError(
-                f"an image of {' x '.join(map(str, image))} pixels was wanted, but there are {d} features."
-            )
+            raise OptionError(f"image must have {d} pixels, one per feature; got {' x '.join(map(str, image))}.")
         return image
     if image == "no":
         return None
     if image != "auto":
-        raise OptionError(f"image must be 'auto', 'no' or (height, width); {image!r} came.")
+        raise OptionError(f"image must be 'auto', 'no' or (height, width); got {image!r}.")
     side = int(np.sqrt(d))
-    square = (side, side) if side**2 == d and side >= SMALLEST_IMAGE else None
+    square = (side, side) if side**2 == d and side >= MIN_IMAGE_SIDE else None
     if aggregate.terms.features is not None:
         return _named_pixels(aggregate.terms.features, square)
-    return square if square is not None and _smoothness(aggregate.mixing, square) >= SMOOTH else None
+    return square if square is not None and _smoothness(aggregate.mixing, square) >= MIN_SMOOTHNESS else None
 
 
 def _named_pixels(features: Sequence[str], square: ImageShape | None) -> ImageShape | None:
@@ -147,7 +142,7 @@ def _named_pixels(features: Sequence[str], square: ImageShape | None) -> ImageSh
 
 
 def _smoothness(mixing: Array, shape: ImageShape) -> float:
-    """Correlation of neighbours over all components, in both directions: the smaller one."""
+    """Correlation of neighbouring features over all components: the smaller of the two directions."""
     images = mixing.T.reshape(-1, *shape)
     images = images - images.mean(axis=(1, 2), keepdims=True)
     power = max(float((images**2).mean()), 1e-300)
@@ -156,9 +151,9 @@ def _smoothness(mixing: Array, shape: ImageShape) -> float:
 
 
 def component_maps(aggregate: Aggregate, image: ImageShape | str = "auto") -> tuple[str, Array] | None:
-    """Return what kind of picture the features make, and one a component, (r, height, width); None if they make none.
+    """Return the kind of picture that the features form and the pictures, (r, height, width); None if they form none.
 
-    The kinds are "image" (pixels), "scalp" (electrodes) and "slices" (voxels); NaN is what lies outside.
+    The kinds are "image" (pixels), "scalp" (electrodes) and "slices" (voxels); NaN marks pixels outside.
     """
     features, columns = aggregate.terms.features, aggregate.mixing.T
     if (shape := image_shape(aggregate, image)) is not None:
@@ -171,19 +166,19 @@ def component_maps(aggregate: Aggregate, image: ImageShape | str = "auto") -> tu
 
 
 def _pictures(aggregate: Aggregate, image: ImageShape | str) -> tuple[str, list[str]]:
-    """Return how components are shown, and for each a data address or the path of a profile."""
+    """Return how components are shown, and for each the data URL of its picture or the path of its profile."""
     found = component_maps(aggregate, image)
     if found is not None and found[0] == "slices":
         return "slices", [outlined_picture(one, outline(one)) for one in found[1]]
     if found is not None:
         return found[0], [picture(one) for one in found[1]]
-    if aggregate.mixing.shape[0] <= MOST_BARS:
+    if aggregate.mixing.shape[0] <= MAX_BARS:
         return "bars", [""] * aggregate.n_components
     return "profile", [_profile(column) for column in aggregate.mixing.T]
 
 
 def _profile(values: Array) -> str:
-    """SVG path of vertical strokes from zero; of many features each stroke shows the extremes of a few neighbours."""
+    """SVG path of vertical strokes from zero; with many features, a stroke spans the extremes of a few."""
     n_strokes = min(values.size, PROFILE_WIDTH)
     edges = np.linspace(0, values.size, n_strokes + 1).astype(int)[:-1]
     scale = (PROFILE_HEIGHT / 2 - 2) / max(float(np.abs(values).max()), 1e-300)
@@ -195,23 +190,15 @@ def _profile(values: Array) -> str:
 
 
 def _bars(names: Sequence[str], values: Array, which: IntArray) -> tuple[Bar, ...]:
-    largest = max(float(np.abs(values).max()), 1e-300)
-    lengths = 50 * np.abs(values) / largest
-    return tuple(
-        Bar(
-            feature=names[int(i)],
-            value=float(values[i]),
-            left=float(50 - lengths[i] if values[i] < 0 else 50.0),
-            width=float(lengths[i]),
-        )
-        for i in which
-    )
+    lengths = 50 * np.abs(values) / max(float(np.abs(values).max()), 1e-300)
+    lefts = np.where(values < 0, 50 - lengths, 50.0)
+    return tuple(Bar(names[i], float(values[i]), float(lefts[i]), float(lengths[i])) for i in which.tolist())
 
 
 def _description(kind: str, number: int, names: list[str], values: Array, shape: ImageShape | None) -> str:
-    whats = {"image": "as an image", "scalp": "as a map of the scalp", "slices": "as three slices through its peak"}
+    forms = {"image": "as an image", "scalp": "as a map of the scalp", "slices": "as three slices through its peak"}
     size = f" of {shape[0]} by {shape[1]} pixels" if shape else ""
-    opening = f"Component {number} {whats.get(kind, 'over the features')}{size}."
+    opening = f"Component {number} {forms.get(kind, 'over the features')}{size}."
     if kind == "image":
         return opening
     largest = ", ".join(f"{short(name, 30)} {value:+.2g}" for name, value in zip(names, values, strict=True))

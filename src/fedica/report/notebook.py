@@ -15,7 +15,7 @@ from fedica.report.page import material_of, render_report
 
 @dataclass(frozen=True)
 class Shown:
-    """A report that a notebook shows; anywhere else it is its headline.
+    """A report that a notebook shows as a page; elsewhere it prints its headline.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Shown:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own: its styles and scripts do not meet those of the notebook."""
+        """Return the page in an iframe, which keeps its styles and scripts apart from those of the notebook."""
         return (
             f'<iframe srcdoc="{escape(self.html, quote=True)}" title="fedica report" sandbox="allow-scripts" '
             f'style="width:100%;height:{self.height}px;border:1px solid #d9dee5;border-radius:8px"></iframe>'
@@ -50,7 +50,7 @@ def show(
     Parameters
     ----------
     result : Aggregate, ResultFolder or path-like
-        What the server computed, or the result folder that holds it.
+        Result of the server, or the folder that holds it.
     image : tuple of int, "auto" or "no"
         As for `write_report`.
     height : int
@@ -59,7 +59,7 @@ def show(
     Returns
     -------
     Shown
-        What Jupyter shows as the page.
+        Jupyter shows it as the page.
     """
     page = render_report(result, image=image)
     return Shown(str(headline(material_of(result).aggregate)), page, height)

@@ -1,11 +1,12 @@
-"""The report: one HTML file that needs nothing but a browser."""
+"""The report: one self-contained HTML file."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -17,28 +18,29 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from fedica.arrays import IntArray
 from fedica.exchange import Provenance, ResultFolder, read_folder
 from fedica.exchange.files import PathLike, write_atomic
 from fedica.records import Aggregate
-from fedica.report.agreement import VERDICTS, Agreement, agreement_of
+from fedica.report.agreement import Agreement, agreement_of
 from fedica.report.atom_map import map_atoms
 from fedica.report.components import ImageShape, component_cards
-from fedica.report.figures import SYMBOLS, colour, describe_atoms, describe_spectrum
+from fedica.report.figures.atoms import SYMBOLS, describe_atoms
+from fedica.report.figures.spectrum import describe_spectrum
+from fedica.report.figures.style import colour
 from fedica.report.headline import headline, short
 from fedica.report.provenance import command as command_of
 from fedica.report.provenance import facts, versions
 
 REPORT = "report.html"
-MOST_CELLS, MOST_ROWS = 60_000, 1000
-"""What a browser lays out in a moment; of more clients those to worry about first are shown."""
+MAX_CELLS, MAX_ROWS = 60_000, 1000
+"""What a browser lays out without delay; of more clients the first in the order of concern are shown."""
 BINS = (2, 5, 10, 20, 35, 60, 90)
 """Upper ends, in degrees, of the colours of the heat map."""
 
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What a page is made of: the aggregate, and as much of its past as is known."""
+    """What a page is made from: the aggregate, and as much of its origin as is known."""
 
     aggregate: Aggregate
     provenance: tuple[Provenance, ...] = ()
@@ -48,7 +50,7 @@ class Material:
 
 @dataclass(frozen=True)
 class ClientRow:
-    """A client as the tables show it."""
+    """One row of the tables: a client."""
 
     number: int
     name: str
@@ -74,25 +76,25 @@ def write_report(
     command: str | None = None,
     provenance: Iterable[Provenance] = (),
 ) -> Path:
-    """Write the report of an aggregate: one HTML file that loads nothing from anywhere.
+    """Write the report of an aggregate: one HTML file that loads nothing from the network.
 
     Parameters
     ----------
     result : Aggregate, ResultFolder or path-like
-        What the server computed, or the result folder that holds it.
+        Result of the server, or the folder that holds it.
     path : path-like, optional
         The file; ``report.html`` in the result folder if ``result`` is its path.
     image : tuple of int, "auto" or "no"
-        Height and width when the features are the pixels of an image; by default that is guessed.
+        Height and width when the features are the pixels of an image; guessed by default.
     command : str, optional
-        The command that made the result; by default it is put together from what the result says.
+        The command that made the result; reconstructed from the result by default.
     provenance : iterable of Provenance
-        Where the contributions came from, when ``result`` does not tell.
+        Where the contributions came from, when ``result`` does not hold it.
 
     Returns
     -------
     Path
-        The file. It speaks of single clients, so it is for the coordinator, like details.safetensors.
+        The file. It names single clients, so it is for the coordinator alone, like details.safetensors.
     """
     target = Path(path) if path is not None else _default_path(result)
     text = render_report(result, image=image, command=command, provenance=provenance)
@@ -107,12 +109,12 @@ def render_report(
     command: str | None = None,
     provenance: Iterable[Provenance] = (),
 ) -> str:
-    """Return the report as a text.
+    """Return the report as a string.
 
     Parameters
     ----------
     result : Aggregate, ResultFolder or path-like
-        As for `write_report`, like all that follow.
+        As for `write_report`, like the other parameters.
     image : tuple of int, "auto" or "no"
         Whether the features are pixels.
     command : str, optional
@@ -126,12 +128,10 @@ def render_report(
         The HTML page.
     """
     material = material_of(result, tuple(provenance))
-    aggregate = material.aggregate
-    agreement = agreement_of(aggregate)
-    shown = agreement.worst_first()[: max(1, min(MOST_ROWS, MOST_CELLS // aggregate.n_components))]
-    rows = _client_rows(material, agreement, shown)
+    aggregate, agreement = material.aggregate, agreement_of(material.aggregate)
+    shown = agreement.worst_first()[: max(1, min(MAX_ROWS, MAX_CELLS // aggregate.n_components))]
+    rows = _client_rows(material, agreement, shown.tolist())
     atom_map = map_atoms(aggregate, agreement)
-    figures = {"spectrum": describe_spectrum(aggregate), "atoms": describe_atoms(aggregate, atom_map)}
     scripts = {name: _script(name) for name in ("page.js", "plotly-basic.min.js")}
     return (
         _environment()
@@ -140,11 +140,9 @@ def render_report(
             style=Markup(_text("templates", "style.css")),  # noqa: S704 - our own file
             scripts=scripts,
             policy=_policy(scripts.values()),
-            study=aggregate.terms.study,
             headline=headline(aggregate),
             aggregate=aggregate,
             rows=rows,
-            n_hidden=len(aggregate.clients) - len(rows),
             n_atoms_hidden=aggregate.labels.size - atom_map.shown.size,
             n_unmatched=int((aggregate.labels < 0).sum()),
             bins=BINS,
@@ -158,7 +156,7 @@ def render_report(
             files=(material.summary or {}).get("files", {}),
             command=command or command_of(aggregate, material.provenance, material.folder),
             data={
-                "figures": figures,
+                "figures": {"spectrum": describe_spectrum(aggregate), "atoms": describe_atoms(aggregate, atom_map)},
                 "clients": {row.number: [short(row.name), row.verdict, row.reason] for row in rows},
                 "angles": {row.number: agreement.angles[row.number].round(2).tolist() for row in rows},
             },
@@ -167,7 +165,7 @@ def render_report(
 
 
 def material_of(result: Aggregate | ResultFolder | PathLike, provenance: tuple[Provenance, ...] = ()) -> Material:
-    """Gather what a page is made of from whatever was given."""
+    """Return what a page is made from, whatever form the result has."""
     if isinstance(result, Aggregate):
         return Material(result, provenance)
     folder = None
@@ -177,7 +175,7 @@ def material_of(result: Aggregate | ResultFolder | PathLike, provenance: tuple[P
 
 
 def _spectrum_text(aggregate: Aggregate) -> str:
-    """Say what the spectrum shows, for those who do not see it."""
+    """Return the text alternative of the spectrum."""
     values, r = aggregate.spectrum, aggregate.n_components
     if values.size <= r:
         return f"Spectrum: {values.size} eigenvalues; {r} components were taken."
@@ -193,45 +191,42 @@ def _default_path(result: object) -> Path:
     return Path(REPORT)
 
 
-def _client_rows(material: Material, agreement: Agreement, shown: IntArray) -> tuple[ClientRow, ...]:
+def _client_rows(material: Material, agreement: Agreement, shown: Sequence[int]) -> tuple[ClientRow, ...]:
     samples = {origin.client: origin.n_samples for origin in material.provenance}
     clients = material.aggregate.clients
-    bins = np.minimum(np.searchsorted(BINS, agreement.angles), len(BINS) - 1)
-    rows = []
-    for k in shown.tolist():
-        missing = np.flatnonzero(~agreement.has[k]).tolist()
-        cells = tuple(
-            (
-                f"h{b}" if has else "no" if angle >= 90 else f"h{b} far",
-                "–" if angle >= 90 and not has else _degrees(angle),
-            )
-            for b, angle, has in zip(
-                bins[k].tolist(), agreement.angles[k].tolist(), agreement.has[k].tolist(), strict=True
-            )
-        )
-        rows.append(
-            ClientRow(
-                number=k,
-                name=clients[k],
-                verdict=agreement.verdict[k],
-                rank=VERDICTS.index(agreement.verdict[k]) if agreement.verdict[k] in VERDICTS else len(VERDICTS),
-                reason=agreement.reason[k],
-                angle=float(agreement.angle[k]),
-                influence=float(agreement.influence[k]),
-                n_atoms=int(agreement.n_atoms[k]),
-                n_unmatched=int(agreement.n_unmatched[k]),
-                missing=", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else ""),
-                n_missing=len(missing),
-                n_samples=samples.get(clients[k]),
-                glyph=SYMBOLS[k % len(SYMBOLS)],
-                cells=cells,
-            )
-        )
-    return tuple(rows)
+    return tuple(_client_row(k, clients[k], samples.get(clients[k]), agreement) for k in shown)
+
+
+def _client_row(k: int, name: str, n_samples: int | None, agreement: Agreement) -> ClientRow:
+    missing = np.flatnonzero(~agreement.has[k]).tolist()
+    return ClientRow(
+        number=k,
+        name=name,
+        verdict=agreement.verdict[k],
+        rank=agreement.rank(k),
+        reason=agreement.reason[k],
+        angle=float(agreement.angle[k]),
+        influence=float(agreement.influence[k]),
+        n_atoms=int(agreement.n_atoms[k]),
+        n_unmatched=int(agreement.n_unmatched[k]),
+        missing=", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else ""),
+        n_missing=len(missing),
+        n_samples=n_samples,
+        glyph=SYMBOLS[k % len(SYMBOLS)],
+        cells=tuple(map(_cell, agreement.angles[k].tolist(), agreement.has[k].tolist())),
+    )
+
+
+def _cell(angle: float, has: bool) -> tuple[str, str]:
+    """Return the style and the text of one cell of the heat map; an atom that is too far to count is in italics."""
+    if angle >= 90 and not has:
+        return "no", "–"
+    heat = f"h{min(bisect_left(BINS, angle), len(BINS) - 1)}"
+    return heat if has else f"{heat} far", _degrees(angle)
 
 
 def _degrees(angle: float) -> str:
-    """Return an angle as a cell shows it: one decimal where that is more than noise."""
+    """Return an angle as text, with one decimal below ten degrees."""
     return "–" if not np.isfinite(angle) else f"{angle:.1f}" if angle < 9.95 else f"{angle:.0f}"
 
 
@@ -239,7 +234,7 @@ def _degrees(angle: float) -> str:
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("fedica.report"),
-        autoescape=True,  # clients and features choose their own names
+        autoescape=True,  # clients choose their own names, and those of their features
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -255,17 +250,17 @@ def _text(*place: str) -> str:
 
 @cache
 def _script(name: str) -> Markup:
-    """Return one of our own scripts, as it stands between its tags."""
+    """Return one of our own scripts, to be put between script tags."""
     text = _text("vendor" if name.startswith("plotly") else "templates", name)
     if "</script" in text.lower():
-        raise ValueError(f"{name}: a script inside a page may not contain its own end.")
+        raise ValueError(f"{name}: a script inside a page must not contain its end tag.")
     return Markup(text)  # noqa: S704 - our own file
 
 
 def _policy(scripts: Iterable[str]) -> str:
-    """Content security policy: these scripts by their fingerprints, pictures inside the file, nothing from anywhere."""
-    prints = " ".join(
+    """Content security policy: these scripts by their hashes, embedded pictures, nothing from the network."""
+    hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
     rest = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; script-src {prints}; {rest}"
+    return f"default-src 'none'; script-src {hashes}; {rest}"

@@ -1,4 +1,4 @@
-"""Numbers as small pictures: a diverging colour scale, and PNG files made with nothing but zlib."""
+"""Arrays as small PNG pictures with a diverging colour scale, written with zlib alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from fedica.arrays import Array, BoolArray
 
-# ColorBrewer's RdBu, blue to red: told apart by the colour-blind too (Apache-2.0, Cynthia Brewer).
+# ColorBrewer's RdBu from blue to red, safe for colour-blind readers (Apache-2.0, Cynthia Brewer).
 _STOPS = ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"]
-_LINE = (139, 148, 158)  # grey that is seen on white and on black
+_LINE = (139, 148, 158)  # a grey visible on white and on black
 DIVERGING = tuple(f"#{stop}" for stop in _STOPS)
-LONGEST_SIDE = 256
-"""Larger pictures are thinned: nobody sees more in a card, and the page stays small."""
+MAX_SIDE = 256
+"""Larger pictures are subsampled: a card shows no more, and the page stays small."""
 
 
 def palette(n_colours: int = 255) -> NDArray[np.uint8]:
@@ -27,22 +27,22 @@ def palette(n_colours: int = 255) -> NDArray[np.uint8]:
 
 
 def picture(values: Array) -> str:
-    """Return values (height, width) as a data address of a PNG: white is zero, NaN is transparent."""
-    step = -(-max(values.shape) // LONGEST_SIDE)
+    """Return values (height, width) as the data URL of a PNG: white is zero, NaN is transparent."""
+    step = -(-max(values.shape) // MAX_SIDE)
     values = values[::step, ::step]
     colours = np.vstack([[[0, 0, 0]], palette()]).astype(np.uint8)
     return _address(_index(values, 127), colours)
 
 
 def outlined_picture(values: Array, line: BoolArray) -> str:
-    """Return the same, not thinned, with a grey line through the pixels where ``line`` is true."""
+    """Return the same without subsampling, with a grey line through the pixels where ``line`` is true."""
     index = _index(values, 126)
     index[line] = 254
     return _address(index, np.vstack([[[0, 0, 0]], palette(253), [_LINE]]).astype(np.uint8))
 
 
 def _index(values: Array, half: int) -> NDArray[np.uint8]:
-    """Return the colour of each value, 1 to 2 ``half`` + 1 with zero in the middle; 0 is the transparent one."""
+    """Return the colour of each value, 1 to 2 ``half`` + 1 with zero in the middle; 0 is transparent."""
     known = np.isfinite(values)
     largest = max(float(np.abs(values[known]).max(initial=0.0)), 1e-300)
     index = np.zeros(values.shape, dtype=np.uint8)
@@ -56,7 +56,7 @@ def _address(index: NDArray[np.uint8], colours: NDArray[np.uint8]) -> str:
 
 def _png(index: NDArray[np.uint8], colours: NDArray[np.uint8]) -> bytes:
     height, width = index.shape
-    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line opens with its filter: none
+    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line starts with its filter type: none
     lines[:, 1:] = index
     return b"".join(
         [

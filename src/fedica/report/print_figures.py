@@ -1,4 +1,4 @@
-"""The same figures for papers: SVG and PDF, drawn by matplotlib."""
+"""The figures for papers: SVG and PDF, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from fedica.exchange.files import PathLike, cannot_write, write_atomic
 from fedica.records import Aggregate
 from fedica.report.agreement import agreement_of, confidence_cones
 from fedica.report.atom_map import map_atoms
-from fedica.report.components import ImageShape, component_maps, feature_names
-from fedica.report.figures import ACCENT, GRID, HEAT, INK, QUIET, colour, shown_eigenvalues
+from fedica.report.components import MAX_BARS, ImageShape, component_maps, feature_names
+from fedica.report.figures.atoms import EXTENT, LABEL_RADIUS
+from fedica.report.figures.spectrum import n_eigenvalues_shown
+from fedica.report.figures.style import ACCENT, GRID, INK, PALE, QUIET, colour
+from fedica.report.figures.trust import HEAT, HEAT_TICKS
 from fedica.report.headline import short
 from fedica.report.slices import silhouette
 
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("svg", "pdf")
-MOST_LINES = 120
-"""Clients in the heat map; of more, those to worry about first."""
+MAX_LINES = 120
+"""Clients in the heat map; of more, the first in the order of concern."""
 _MARKERS = ("o", "s", "D", "P", "X", "^", "v", "p", "h", "*")
 _STYLE: Any = {
     "font.size": 8,
@@ -41,8 +44,8 @@ _STYLE: Any = {
     "axes.linewidth": 0.6,
     "xtick.color": QUIET,
     "ytick.color": QUIET,
-    "text.parse_math": False,  # a client may be called "$x$"
-    "svg.hashsalt": "fedica",  # the same result, the same file
+    "text.parse_math": False,  # a client may have the name "$x$"
+    "svg.hashsalt": "fedica",  # makes the file reproducible
     "pdf.fonttype": 42,
 }
 
@@ -53,9 +56,9 @@ def write_figures(aggregate: Aggregate, folder: PathLike, *, image: ImageShape |
     Parameters
     ----------
     aggregate : Aggregate
-        What the server computed.
+        Result of the server.
     folder : path-like
-        Where the files go; made if it does not exist.
+        Folder of the files; created if it does not exist.
     image : tuple of int, "auto" or "no"
         As for `write_report`.
 
@@ -85,18 +88,21 @@ def write_figures(aggregate: Aggregate, folder: PathLike, *, image: ImageShape |
         for name, draw in drawings.items():
             figure = new_figure(layout="constrained")
             draw(figure)
-            for kind in FORMATS:
-                written.append(place / f"{name}.{kind}")
-                stream = io.BytesIO()
-                undated: dict[str, Any] = {"Date" if kind == "svg" else "CreationDate": None}
-                figure.savefig(stream, format=kind, metadata=undated)
-                write_atomic(written[-1], [stream.getvalue()])
+            written += [_save(figure, place / f"{name}.{kind}", kind) for kind in FORMATS]
     return tuple(written)
+
+
+def _save(figure: Figure, path: Path, kind: str) -> Path:
+    stream = io.BytesIO()
+    undated: dict[str, Any] = {"Date" if kind == "svg" else "CreationDate": None}
+    figure.savefig(stream, format=kind, metadata=undated)
+    write_atomic(path, [stream.getvalue()])
+    return path
 
 
 @contextmanager
 def _styled() -> Iterator[Callable[..., Figure]]:
-    """Give matplotlib's Figure within our style; letters that its font lacks are drawn as boxes, without complaint."""
+    """Yield matplotlib's Figure in our style, without its warnings about missing glyphs."""
     try:
         from matplotlib import rc_context  # noqa: PLC0415 - optional, loaded on demand
         from matplotlib.figure import Figure  # noqa: PLC0415
@@ -114,7 +120,7 @@ def _draw_clients(figure: Figure, aggregate: Aggregate) -> None:
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
 
     agreement = agreement_of(aggregate)
-    order = agreement.worst_first()[:MOST_LINES]
+    order = agreement.worst_first()[:MAX_LINES]
     r = aggregate.n_components
     figure.set_size_inches(min(2.6 + 0.32 * r, 10), float(np.clip(1.0 + 0.17 * order.size, 1.8, 14)))
     ax = figure.add_subplot()
@@ -124,19 +130,18 @@ def _draw_clients(figure: Figure, aggregate: Aggregate) -> None:
     ax.set_yticks(range(order.size), [f"{short(aggregate.clients[k], 28)} ({agreement.verdict[k]})" for k in order])
     ax.set_xlabel("component")
     bar = figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=30)
-    marks = np.array([0, 2, 5, 15, 30, 60, 90])
-    bar.set_ticks(np.sqrt(marks / 90).tolist(), labels=[f"{m}°" for m in marks])
+    bar.set_ticks(np.sqrt(HEAT_TICKS / 90).tolist(), labels=[f"{angle}°" for angle in HEAT_TICKS])
     bar.set_label("angle to the component")
 
 
 def _draw_spectrum(figure: Figure, aggregate: Aggregate) -> None:
     figure.set_size_inches(4.2, 2.6)
     ax, r = figure.add_subplot(), aggregate.n_components
-    values = aggregate.spectrum[: shown_eigenvalues(aggregate)]
+    values = aggregate.spectrum[: n_eigenvalues_shown(aggregate)]
     place = np.arange(1, values.size + 1)
     ax.grid(axis="y", color=GRID, linewidth=0.5)
     ax.plot(place, values, color=QUIET, linewidth=0.7, zorder=2)
-    ax.scatter(place, values, c=[ACCENT if i <= r else "#a9b1bb" for i in place], s=18, zorder=3)
+    ax.scatter(place, values, c=[ACCENT if i <= r else PALE for i in place], s=18, zorder=3)
     ax.axvline(r + 0.5, color=ACCENT, linestyle="--", linewidth=1)
     ax.annotate(
         f"{r} chosen",
@@ -165,9 +170,9 @@ def _draw_atoms(figure: Figure, aggregate: Aggregate) -> None:
             inside = "none" if a < 0 else colour(a)
             ax.scatter(x, y, marker=marker, s=16, alpha=0.8, facecolors=inside, edgecolors=colour(a), linewidths=0.6)
         if a >= 0:
-            x, y = 1.24 * atom_map.marks[a]
+            x, y = LABEL_RADIUS * atom_map.marks[a]
             ax.text(x, y, str(a), color=colour(a), fontweight="bold", fontsize=10, ha="center", va="center")
-    ax.set(xlim=(-1.36, 1.36), ylim=(-1.36, 1.36), aspect="equal")
+    ax.set(xlim=(-EXTENT, EXTENT), ylim=(-EXTENT, EXTENT), aspect="equal")
     ax.axis("off")
 
 
@@ -196,7 +201,7 @@ def _draw_components(figure: Figure, aggregate: Aggregate, image: ImageShape | s
 def _bars(ax: Axes, values: Array, names: tuple[str, ...], component: int) -> None:
     ax.bar(range(values.size), values, color=colour(component), width=0.8)
     ax.axhline(0, color=QUIET, linewidth=0.5)
-    if values.size <= 24:
+    if values.size <= MAX_BARS:
         ax.set_xticks(range(values.size), [short(name, 14) for name in names], rotation=90, fontsize=5.5)
     else:
         ax.set_xlabel("feature", fontsize=6.5)

@@ -1,4 +1,4 @@
-"""Scalp maps: where the electrodes of the 10-10 system sit, and the values between them."""
+"""Scalp maps: positions of the electrodes of the 10-10 system, and interpolation between them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MIDLINE = (
 )
 _OLD_NAMES = {"T3": "T7", "T4": "T8", "T5": "P7", "T6": "P8"}
 _DECORATION = re.compile(r"^eeg[\s_:-]*|[\s_:-]*(ref|le|re|ar|avg|a1|a2|m1|m2)$|[.\s]+$", flags=re.IGNORECASE)
-FEWEST_CHANNELS = 8
-LARGEST_UNKNOWN = 0.25
-"""Up to this share of the features may be something else, such as eye channels: they are left out of the map."""
+MIN_CHANNELS = 8
+MAX_UNKNOWN_SHARE = 0.25
+"""Up to this share of the features may be something else, such as eye channels; the map omits them."""
 GRID = 64
 
 
 def _positions() -> dict[str, tuple[float, float]]:
-    """Place of every electrode on a flat head of radius one, nose up, by its name in small letters."""
+    """Position of every electrode on a flat head of radius one, nose up, by lower-case name."""
     places: dict[str, tuple[float, float]] = {}
     for mirrored, table in ((True, _LEFT), (False, _MIDLINE)):
         for entry in table.strip().replace("\n", "|").split("|"):
@@ -50,21 +50,21 @@ POSITIONS = _positions()
 
 @dataclass(frozen=True, eq=False)
 class Montage:
-    """The features that are electrodes: their indices, and their places on a head of radius one, nose up."""
+    """The features that are electrodes: their indices, and their positions on a head of radius one, nose up."""
 
     index: IntArray
     places: Array
 
 
 def montage_of(features: Sequence[str] | None) -> Montage | None:
-    """Return where the features sit if nearly all of them are electrodes of the 10-10 system, otherwise None."""
+    """Return the positions of the features if nearly all are electrodes of the 10-10 system, otherwise None."""
     if features is None:
         return None
     found = [(i, POSITIONS[name]) for i, name in enumerate(map(_bare, features)) if name in POSITIONS]
-    if len(found) < max(FEWEST_CHANNELS, (1 - LARGEST_UNKNOWN) * len(features)):
+    if len(found) < max(MIN_CHANNELS, (1 - MAX_UNKNOWN_SHARE) * len(features)):
         return None
     places = np.array([place for _, place in found])
-    if len(np.unique(places, axis=0)) < len(places):  # T3 and T7 are one place: not a montage we understand
+    if len(np.unique(places, axis=0)) < len(places):  # two names of one electrode, such as T3 and T7: no known montage
         return None
     return Montage(np.array([i for i, _ in found]), places)
 
@@ -76,7 +76,7 @@ def scalp_maps(montage: Montage, values: Array) -> Array:
     """
     side = np.linspace(-1, 1, GRID)
     x, y = np.meshgrid(side, -side)
-    inside = x**2 + y**2 <= 1.1  # the page cuts the rim off smoothly
+    inside = x**2 + y**2 <= 1.1  # the page clips the rim to a circle
     spline = RBFInterpolator(montage.places, values[montage.index], kernel="thin_plate_spline")
     maps = np.full((values.shape[1], GRID, GRID), np.nan)
     maps[:, inside] = spline(np.column_stack([x[inside], y[inside]])).T
@@ -84,7 +84,7 @@ def scalp_maps(montage: Montage, values: Array) -> Array:
 
 
 def _bare(name: str) -> str:
-    """Return a channel's name without what recorders put around it: "EEG Fp1-REF" and "Fp1." are "fp1"."""
+    """Return a channel's name in lower case without recorders' decoration: "EEG Fp1-REF" and "Fp1." give "fp1"."""
     bare = name.strip()
     if bare.lower() in POSITIONS:
         return bare.lower()
