@@ -47,7 +47,7 @@ def test_an_unnamed_array_takes_the_names_in_order_with_a_note(tmp_path):
     [
         (np.zeros(3), r"shape \(n_samples, n_features\)"),
         (np.zeros((0, 3)), "neither of them zero"),
-        (np.zeros((2, 2, 2)), r"\(2, 2, 2\) came"),
+        (np.zeros((2, 2, 2)), r"got \(2, 2, 2\)"),
         (np.zeros((2, 2), dtype=complex), "real numbers"),
         (np.array([["a", "b"]]), "real numbers"),
         (np.array([[1.0, np.nan], [2.0, 3.0]]), "1 of 2 rows"),
@@ -64,9 +64,24 @@ def test_nothing_pickled_is_ever_loaded(tmp_path):
     """An object array could run code; it is refused."""
     np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     np.savez(tmp_path / "b.npz", X=np.array([[{}]], dtype=object))
-    for name in ("a.npy", "b.npz"):
+    np.save(tmp_path / "c.npy", np.zeros(3, dtype=[("a", "<f8"), ("b", "<i4")]))
+    for name in ("a.npy", "b.npz", "c.npy"):
         with pytest.raises(FormatError, match="not an a"):
             read_data(tmp_path / name)
+
+
+def test_an_array_is_no_archive(tmp_path):
+    """One that has the other's suffix is told so; an archive of several arrays must name the data."""
+    np.save(tmp_path / "a.npy", X)
+    (tmp_path / "a.npy").rename(tmp_path / "a.npz")
+    with pytest.raises(FormatError, match=r"it is one array; give it the suffix \.npy"):
+        read_data(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", p=X, q=X)
+    with pytest.raises(FormatError, match="'X' or 'data' was expected, got 'p', 'q'"):
+        read_data(tmp_path / "b.npz")
+    (tmp_path / "b.npz").rename(tmp_path / "b.npy")
+    with pytest.raises(FormatError, match=r"several arrays; give it the suffix \.npz"):
+        read_data(tmp_path / "b.npy")
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.parquet"])

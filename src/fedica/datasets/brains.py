@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.io import loadmat
 from fedica.arrays import Array
 from fedica.datasets.archive import Archive, fetch
 from fedica.datasets.found import Files, Origin, Recording
+from fedica.npy import read_npz_array
 
 _PYNTBCI = Archive(
     "pyntbci",
@@ -92,9 +94,9 @@ def fetch_eeg_five() -> dict[str, Recording]:
     )
     people = {}
     for name, path in fetch(_PYNTBCI).items():
-        with np.load(path, allow_pickle=False) as file:
-            trials, sfreq = file["X"], float(file["fs"])  # (trials, channels, samples)
-        data = trials.transpose(0, 2, 1).reshape(-1, trials.shape[1])
+        with zipfile.ZipFile(path) as archive:
+            trials, sfreq = read_npz_array(archive, "X"), float(read_npz_array(archive, "fs"))
+        data = trials.transpose(0, 2, 1).reshape(-1, trials.shape[1])  # from (trials, channels, samples)
         people[name.removeprefix("thielen2021_").removesuffix(".npz")] = Recording(
             data, EIGHT_CHANNELS, sfreq, "V", origin
         )

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fedica.errors import DataError, FormatError
+from fedica.npy import map_npy, read_npz_array
 from fedica.read_options import ReadOptions
 from fedica.readers.sheet import Sheet
+from fedica.text import list_names
 
-_BROKEN = (ValueError, EOFError, OSError, SyntaxError, TypeError, KeyError, OverflowError)
-"""What numpy raises on a file that is not what it should be."""
+_DAMAGED = (ValueError, TypeError, OSError, OverflowError, EOFError)
+_DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 _DATA_NAMES = ("X", "x", "data")
 _FEATURE_NAMES = ("features", "feature_names", "columns", "channels")
 
@@ -24,54 +25,67 @@ _FEATURE_NAMES = ("features", "feature_names", "columns", "channels")
 def read_npy(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read one array of shape (n_samples, n_features); it stays on the disk until it is used."""
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (*_BROKEN, zipfile.BadZipFile) as error:
+        if _starts_with(path, b"PK"):
+            raise FormatError(f"{path}: it is an archive of several arrays; give it the suffix .npz.")
+        array = map_npy(path)
+    except FormatError:
+        raise
+    except _DAMAGED as error:
         raise FormatError(f"{path}: it is not an array that numpy saved ({_short(error)}).") from error
-    if not isinstance(array, np.ndarray):
-        raise FormatError(f"{path}: it is an archive of several arrays; give it the suffix .npz.")
     return _sheet(array, None, path)
 
 
 def read_npz(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read the array called ``X`` or ``data``, or the only table; names from ``features`` if they are there."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if isinstance(archive, np.ndarray):
-                raise FormatError(f"{path}: it is one array; give it the suffix .npy.")
-            names = list(archive.files)
-            tables = [name for name in names if name not in _FEATURE_NAMES]
-            chosen = next((name for name in _DATA_NAMES if name in names), tables[0] if len(tables) == 1 else None)
-            if chosen is None:
-                raise FormatError(
-                    f"{path}: one array called 'X' or 'data' was wanted; {', '.join(map(repr, names[:10])) or 'none'} "
-                    "came. Save the data alone, or under one of these names."
-                )
-            features = next((archive[name] for name in _FEATURE_NAMES if name in names), None)
-            return _sheet(archive[chosen], features, path)
+        if _starts_with(path, b"\x93NUMPY"):
+            raise FormatError(f"{path}: it is one array; give it the suffix .npy.")
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            chosen = _choose_array(names, path)
+            features = next((read_npz_array(archive, name) for name in _FEATURE_NAMES if name in names), None)
+            array = read_npz_array(archive, chosen)
     except FormatError:
         raise
-    except _BROKEN as error:
+    except _DAMAGED as error:
         raise FormatError(f"{path}: it is not an archive that numpy saved ({_short(error)}).") from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+    except _DAMAGED_ARCHIVE as error:
         raise FormatError(f"{path}: the archive is damaged ({_short(error)}).") from error
+    return _sheet(array, features, path)
+
+
+def _starts_with(path: Path, start: bytes) -> bool:
+    with open(path, "rb") as stream:
+        return stream.read(len(start)) == start
+
+
+def _choose_array(names: Sequence[str], path: Path) -> str:
+    """Return the name of the array that is the data."""
+    tables = [name for name in names if name not in _FEATURE_NAMES]
+    chosen = [name for name in _DATA_NAMES if name in names] or (tables if len(tables) == 1 else [])
+    if not chosen:
+        raise FormatError(
+            f"{path}: one array called 'X' or 'data' was expected, got {list_names(names, 10) or 'none'}. Save the "
+            "data alone, or under one of these names."
+        )
+    return chosen[0]
 
 
 def _sheet(array: NDArray[Any], features: NDArray[Any] | None, path: Path) -> Sheet:
     if array.dtype.kind not in "biuf":
-        raise DataError(f"{path}: data must be real numbers; an array of {array.dtype!s:.60} came.")
+        raise DataError(f"{path}: data must be real numbers, got an array of {array.dtype!s:.60}.")
     if array.ndim != 2 or 0 in array.shape:
         raise DataError(
-            f"{path}: data must have shape (n_samples, n_features), neither of them zero; {array.shape} came."
+            f"{path}: data must have shape (n_samples, n_features), neither of them zero; got {array.shape}."
         )
-    names = None
-    if features is not None:
-        if features.dtype.kind != "U" or features.shape != (array.shape[1],):
-            raise DataError(
-                f"{path}: the names of the features must be {array.shape[1]} texts; an array of "
-                f"{features.dtype!s:.60} of shape {features.shape} came."
-            )
-        names = tuple(map(str, features))
-    return Sheet(array, names, {})
+    if features is None:
+        return Sheet(array, None, {})
+    if features.dtype.kind != "U" or features.shape != (array.shape[1],):
+        raise DataError(
+            f"{path}: the names of the features must be {array.shape[1]} texts, got an array of "
+            f"{features.dtype!s:.60} of shape {features.shape}."
+        )
+    return Sheet(array, tuple(map(str, features)), {})
 
 
 def _short(error: Exception) -> str:
