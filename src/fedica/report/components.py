@@ -115,7 +115,8 @@ def image_shape(aggregate: Aggregate, image: ImageShape | str = "auto") -> Image
     d = aggregate.mixing.shape[0]
     if isinstance(image, tuple):
         if image[0] * image[1] != d or min(image) < 1:
-            raise OptionError(f"image must have {d} pixels, one per feature; got {' x '.join(map(str, image))}.")
+            got = " x ".join(map(str, image))
+            raise OptionError(f"image must have one pixel per feature: there are {d} features; got {got}.")
         return image
     if image == "no":
         return None
