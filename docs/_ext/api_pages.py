@@ -32,8 +32,8 @@ ROOMS = {
 STEPS = {
     "fedica.ica": ("whitening", "moments", "l4", "kurtosis", "deflation", "fast", "adapters"),
     "fedica.server": (
-        *("missing_features", "affinity", "embedding", "clusters", "signs", "median", "naive"),
-        *("consensus", "assign", "trust", "weights", "choose_n_components", "renumber"),
+        *("missing_features", "affinity", "embedding", "clusters", "signs", "centres", "assign", "agreement"),
+        *("consensus", "trust", "choose_n_components", "renumber"),
     ),
     "fedica.simulate": ("photographs", "hostile", "hidden", "mistakes", "laws"),
 }

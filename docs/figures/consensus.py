@@ -1,14 +1,14 @@
-"""How far each client stands from the consensus, in radii, and what follows from it."""
+"""How far each client is from the consensus, in radii, and what follows from it."""
 
 import numpy as np
 from steps import BLUE, ORANGE, RED, admitted, consensus, fault_of, new_figure, owner
 
-from fedica.server.assign import standing_of
-from fedica.server.consensus import CLIENT_CUT, client_scores, radius_of
+from fedica.server.agreement import CLIENT_CUT, client_distances, radius_of
+from fedica.server.assign import assign_atoms
 
-standing = standing_of(admitted.atoms, owner, consensus.mixing)
-scores = client_scores(standing, owner, 12)
-radii = scores / radius_of(scores, np.ones(12))
+assignment = assign_atoms(admitted.atoms, owner, consensus.mixing)
+distances = client_distances(assignment, owner, 12)
+radii = distances / radius_of(distances, np.ones(12))
 colours = {"trusted": BLUE, "weak": ORANGE, "outlying": RED}
 
 figure, ax = new_figure(figsize=(8, 4))

@@ -10,9 +10,9 @@ from fedica.arrays import unit
 from fedica.matching import match
 from fedica.server.admit import admit
 from fedica.server.affinity import absolute_affinity
+from fedica.server.centres import geometric_medians
 from fedica.server.clusters import kmeans
 from fedica.server.embedding import embed_absolute
-from fedica.server.median import geometric_medians
 from fedica.server.signs import align_signs
 from fedica.simulate import scramble
 from fedica.simulate.photographs import differences, load_photographs, photograph_federation

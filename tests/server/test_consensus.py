@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
+from fedica.blocks.columns import columns_of
+from fedica.blocks.groups import group_medians, nearest_halves, weighted_median
 from fedica.matching import match
-from fedica.server.assign import FAR, relative_to
-from fedica.server.group_medians import group_medians, nearest_halves, weighted_median
+from fedica.server.assign import MAX_DISTANCE, assign_atoms
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -115,7 +116,7 @@ def test_orthogonal_mixing_gives_an_orthonormal_matrix():
     assert error(mixing, A) <= 1.05 * error(aggregate(send(blocks, rng), 6).mixing, A)
 
 
-def test_clients_that_send_the_same_atoms_are_one_voice():
+def test_clients_that_send_the_same_atoms_share_one_vote():
     """Fourteen copies of one honest client do not pull the result onto it."""
     rng = np.random.default_rng(3)
     A = polar(rng.standard_normal((10, 10)))
@@ -190,7 +191,11 @@ class TestHowManyComponents:
         assert aggregate(send(blocks, rng)).n_components == 3
 
 
-class TestRelative:
+def assign(atoms, owner, reference):
+    return assign_atoms(columns_of(atoms, owner), owner, reference)
+
+
+class TestAssignment:
     """Distances in the coordinates of the reference."""
 
     @settings(max_examples=25, deadline=None)
@@ -201,9 +206,9 @@ class TestRelative:
         B, T = conditioned(rng, 5, 5, 3.0), conditioned(rng, 5, 5, 4.0)
         atoms = np.hstack(honest_blocks(rng, B, 4, noise=0.1))
         owner = np.repeat(np.arange(4), 5)
-        one = relative_to(atoms, owner, B)
+        one = assign(atoms, owner, B)
         scaled = T @ B
-        other = relative_to(T @ atoms, owner, scaled)
+        other = assign(T @ atoms, owner, scaled)
         assert np.array_equal(one.labels, other.labels)
         assert np.allclose(one.distance, other.distance, rtol=1e-6, atol=1e-9)
 
@@ -211,9 +216,9 @@ class TestRelative:
         """Copies of one atom are spread over components, and all but one are far."""
         B = np.eye(3)
         atoms = np.repeat(B[:, :1], 3, axis=1)
-        found = relative_to(atoms, np.zeros(3, dtype=int), B)
+        found = assign(atoms, np.zeros(3, dtype=int), B)
         assert sorted(found.labels) == [0, 1, 2]
-        assert sorted(found.distance) == [0.0, FAR, FAR]
+        assert sorted(found.distance) == [0.0, MAX_DISTANCE, MAX_DISTANCE]
 
     def test_distance_is_the_tangent_of_the_angle_for_an_orthonormal_reference(self):
         """Degenerate oracle: thirty degrees off, also out of the span of the reference."""
@@ -221,12 +226,12 @@ class TestRelative:
         out = np.array([[np.cos(np.pi / 6)], [0.0], [np.sin(np.pi / 6)]])
         inside = np.array([[np.cos(np.pi / 6)], [-np.sin(np.pi / 6)], [0.0]])
         for atom in (out, inside, -inside):
-            found = relative_to(atom, np.zeros(1, dtype=int), B)
+            found = assign(atom, np.zeros(1, dtype=int), B)
             assert found.labels[0] == 0
             assert found.distance[0] == pytest.approx(np.tan(np.pi / 6))
 
 
-class TestOrder:
+class TestGroups:
     """Medians and halves within groups."""
 
     @settings(max_examples=50, deadline=None)

@@ -20,10 +20,10 @@ from fedica.blocks import spool as spool_module
 from fedica.blocks.columns import ArraySource, block_bounds, columns_of
 from fedica.blocks.directions import leading_directions
 from fedica.blocks.eigen import leading_eigenpairs
+from fedica.blocks.sampling import draw_clients
 from fedica.errors import ContributionError, InputError
 from fedica.server import consensus as consensus_module
 from fedica.server.embedding import embed_absolute, embed_squared
-from fedica.server.sampling import draw_clients
 
 AGREE = 1e-8
 
@@ -58,9 +58,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(columns_module, "MOST_COLUMNS", 100)
     monkeypatch.setattr(columns_module, "BLOCKS_PER_CHUNK", 3)
     monkeypatch.setattr(columns_module, "KEEP_BYTES", 1000)
-    monkeypatch.setattr(consensus_module, "PANEL", 120)
-    monkeypatch.setattr(consensus_module, "SAMPLE", 900)
-    monkeypatch.setattr(sys.modules["fedica.server.aggregate"], "SAMPLE", 900)
+    monkeypatch.setattr(consensus_module, "MAX_PANEL", 120)
+    monkeypatch.setattr("fedica.blocks.sampling.MAX_SAMPLE", 900)
 
 
 METHODS = pytest.mark.parametrize("method", ["consensus", "srf-ica"])
@@ -275,7 +274,7 @@ class TestExactness:
 
     def test_many_components_are_embedded_within_the_residual_reported(self, monkeypatch):
         """More quadratic features than are reduced at once: eigenvalues within the residual of the exact ones."""
-        monkeypatch.setattr("fedica.server.embedding.MOST_FEATURES", 50)
+        monkeypatch.setattr("fedica.server.embedding.MAX_GRAM_FEATURES", 50)
         atoms, owner, truth = many_clients(r=15, K=60, noise=0.05)
         found = embed_squared(columns_of(atoms, owner), 15)
         exact = np.linalg.eigvalsh(np.sqrt(15 / owner.size) * (atoms.T @ atoms) ** 2)[::-1][:15]
@@ -292,7 +291,7 @@ class TestExactness:
             m: aggregate(AtomArray(atoms, owner), 6, method=m).options["affinity"] for m in ("consensus", "srf-ica")
         }
         assert taken == {"consensus": "squared", "srf-ica": "absolute"}
-        monkeypatch.setattr(sys.modules["fedica.server.aggregate"], "MOST_ABSOLUTE", 100)
+        monkeypatch.setattr("fedica.server.methods.MAX_ABSOLUTE", 100)
         assert aggregate(AtomArray(atoms, owner), 6, method="srf-ica").options["affinity"] == "squared"
         told = aggregate(AtomArray(atoms, owner), 6, method="srf-ica", affinity="absolute")
         assert told.options["affinity"] == "absolute"

@@ -16,9 +16,9 @@ from fedica.blocks.directions import leading_directions
 from fedica.errors import GroupingError
 from fedica.server import embedding as embedding_module
 from fedica.server.affinity import absolute_affinity, absolute_product, quadratic_features
+from fedica.server.centres import geometric_medians
 from fedica.server.clusters import kmeans, kmeans_lower_bound
 from fedica.server.embedding import embed_absolute, embed_squared
-from fedica.server.median import geometric_medians
 from fedica.server.signs import align_signs
 
 seeds = st.integers(0, 2**32 - 1)
@@ -68,8 +68,8 @@ class TestEmbedding:
     @pytest.mark.parametrize("path", ["dense", "blocks"])
     def test_equals_the_dense_eigendecomposition(self, monkeypatch, embed, power, path):
         """Whatever the path: Q = D_r U_r', up to the signs of eigenvectors."""
-        monkeypatch.setattr(embedding_module, "DENSE_EIGENPROBLEM", 500 if path == "dense" else 5)
-        monkeypatch.setattr(embedding_module, "MOST_FEATURES", 500 if path == "dense" else 5)
+        monkeypatch.setattr(embedding_module, "MAX_DENSE_ATOMS", 500 if path == "dense" else 5)
+        monkeypatch.setattr(embedding_module, "MAX_GRAM_FEATURES", 500 if path == "dense" else 5)
         monkeypatch.setattr(embedding_module, "LARGE_TOL", 1e-10)
         monkeypatch.setattr("fedica.blocks.columns.MOST_COLUMNS", 32 if path == "dense" else 11)
         monkeypatch.setattr("fedica.blocks.columns.FEWEST_COLUMNS", 1)

@@ -1,8 +1,8 @@
-"""Where every atom stands relative to a reference, in the coordinates of that reference.
+"""Assign every client's atoms to the components of a reference, and measure how far they are from them.
 
-The errors of a local ICA are equivariant: with a general mixing matrix A an honest client finds about A (I + E) with E
-of the same size in all directions. Seen in the coordinates of a reference near A the errors are E again, round and
-alike for all components, whatever the condition number of A. So all distances here are measured there.
+The errors of a local ICA are equivariant: with a general mixing matrix A an honest client finds about A (I + E), with E
+of the same size in all directions. In the coordinates of a reference near A the errors are E again, round and alike for
+all components, whatever the condition number of A. So all distances are measured in these coordinates.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from fedica.arrays import Array, IntArray
 from fedica.blocks.columns import Columns
 from fedica.matching import match_similarity
 
-FAR = 10.0
-"""Distances end here: the tangent of 84 degrees is as far as an atom can matter."""
+MAX_DISTANCE = 10.0
+"""Distances end at this tangent, of 84 degrees: an atom that is farther away matters no less and no more."""
 
 
 @dataclass(frozen=True, eq=False)
-class Relative:
-    """Each atom against its component of the reference.
+class Assignment:
+    """The component of every atom, and the distance to it.
 
     Parameters
     ----------
     labels : ndarray of shape (R,)
-        Component of each atom, at most one atom of a client for each; -1 for an atom that got none.
+        Component of each atom, at most one atom of a client for each; -1 for an atom without a component.
     signs : ndarray of shape (R,)
         +1 or -1.
     distance : ndarray of shape (R,)
-        Tangent of the angle between atom and component in the coordinates of the reference, at most ``FAR``; ``FAR``
-        where the label is -1.
+        Tangent of the angle between atom and component in the coordinates of the reference, at most ``MAX_DISTANCE``,
+        which is also the distance of an atom without a component.
     """
 
     labels: IntArray
@@ -39,40 +39,33 @@ class Relative:
     distance: Array
 
 
-def standing_of(atoms: Columns, owner: IntArray, reference: Array) -> Relative:
-    """Give every client's atoms to components, as `relative_to` does, in one sweep. atoms : (d, R)."""
+def assign_atoms(atoms: Columns, owner: IntArray, reference: Array) -> Assignment:
+    """Assign the atoms of every client to components, at most one each, in one sweep.
+
+    atoms : (d, R), unit columns; owner : (R,), the client of each atom, ascending; reference : (d, r), unit columns of
+    full rank.
+    """
     inverse = np.asarray(np.linalg.pinv(reference), dtype=np.float64)
 
     def of_block(block: Array, own: IntArray) -> tuple[IntArray, Array, Array]:
-        found = _relative(block, own - own[0], reference, inverse)
-        return found.labels, found.signs, found.distance
+        coordinates = block.T @ inverse.T  # (b, r): an atom is reference @ its coordinates, and a rest
+        rest = np.zeros(own.size)
+        if reference.shape[0] > reference.shape[1]:
+            outside = block - reference @ coordinates.T
+            rest = np.einsum("db,db->b", outside, outside)
+        length = np.sqrt(np.einsum("br,br->b", coordinates, coordinates) + rest)
+        found = match_similarity(coordinates / np.maximum(length, 1e-300)[:, None], own - own[0])
+        return found.labels, found.signs, _tangents(coordinates, rest, found.labels)
 
-    labels, signs, distance = atoms.each(of_block, owner)
-    return Relative(labels, signs, distance)
-
-
-def relative_to(atoms: Array, client_of_atom: IntArray, reference: Array) -> Relative:
-    """Give every client's atoms to components, at most one each, and measure how far they are.
-
-    atoms : (d, R), unit columns, a client's side by side; reference : (d, r), unit columns of full rank.
-    """
-    return _relative(atoms, client_of_atom, reference, np.asarray(np.linalg.pinv(reference), dtype=np.float64))
+    return Assignment(*atoms.each(of_block, owner))
 
 
-def _relative(atoms: Array, client_of_atom: IntArray, reference: Array, inverse: Array) -> Relative:
-    coordinates = atoms.T @ inverse.T  # (R, r): the atom is reference @ its row, and a rest
-    squared = np.einsum("Rr,Rr->R", coordinates, coordinates)
-    rest = np.zeros(squared.size)
-    if reference.shape[0] > reference.shape[1]:
-        outside = atoms - reference @ coordinates.T
-        rest = np.einsum("dR,dR->R", outside, outside)
-    length = np.sqrt(squared + rest)
-    found = match_similarity(coordinates / np.maximum(length, 1e-300)[:, None], client_of_atom)
-
-    rows = np.flatnonzero(found.labels >= 0)
-    along = np.abs(coordinates[rows, found.labels[rows]])
-    coordinates[rows, found.labels[rows]] = 0  # what is left points away from the component
-    across = np.sqrt(np.einsum("Rr,Rr->R", coordinates, coordinates)[rows] + rest[rows])
-    distance = np.full(squared.size, FAR)
-    distance[rows] = np.minimum(across / np.maximum(along, across / FAR + 1e-300), FAR)
-    return Relative(found.labels, found.signs, distance)
+def _tangents(coordinates: Array, rest: Array, labels: IntArray) -> Array:
+    """Tangent of the angle to the own axis. coordinates : (b, r), overwritten; rest : (b,), squared."""
+    rows = np.flatnonzero(labels >= 0)
+    along = np.abs(coordinates[rows, labels[rows]])
+    coordinates[rows, labels[rows]] = 0  # the other coordinates point away from the component
+    across = np.sqrt(np.einsum("br,br->b", coordinates, coordinates)[rows] + rest[rows])
+    distance = np.full(labels.size, MAX_DISTANCE)
+    distance[rows] = np.minimum(across / np.maximum(along, across / MAX_DISTANCE + 1e-300), MAX_DISTANCE)  # (D)
+    return distance

@@ -7,16 +7,16 @@ import numpy as np
 from fedica.arrays import unit
 from fedica.blocks.columns import Columns, columns_of
 from fedica.blocks.directions import leading_directions
+from fedica.blocks.sampling import draw_clients
 from fedica.server.admit import Admitted
-from fedica.server.assign import standing_of
-from fedica.server.consensus import SAMPLE, find_consensus
+from fedica.server.agreement import matched_atoms
+from fedica.server.assign import assign_atoms
+from fedica.server.consensus import find_consensus
 from fedica.server.embedding import squared_spectrum
-from fedica.server.sampling import draw_clients
-from fedica.server.trust import matches
 
-MOST_DIRECTIONS = 60
+MAX_DIRECTIONS = 60
 """Directions looked at when atoms have more features than this."""
-SMALLEST_SHARE = 0.02
+MIN_SHARE = 0.02
 """A component whose eigenvalue is below this share of the largest is not told from noise."""
 
 
@@ -32,11 +32,11 @@ def choose_components(admitted: Admitted, *, n_init: int, rng: np.random.Generat
     common = int(np.bincount(counts).argmax())
     if (counts == common).sum() > max(counts.size / 2, 1) and common <= admitted.atoms.shape[0]:
         found = find_consensus(admitted, common, np.ones(counts.size), affinity="squared", n_init=n_init, rng=rng)
-        matched = matches(standing_of(admitted.atoms, owner, unit(found.centres)), found.weights, common)
+        matched = matched_atoms(assign_atoms(admitted.atoms, owner, unit(found.centres)), found.weights, common)
         complete = np.bincount(owner, weights=matched) == common
         if complete.sum() > counts.size / 2:
             return common, "clients"
-    sample = draw_clients(admitted.atoms, owner, rng).sample(SAMPLE)
+    sample = draw_clients(admitted.atoms, owner, rng).sample()
     seen = admitted.atoms if sample is None else columns_of(admitted.atoms.take(sample))
     return largest_gap(seen), "spectrum"
 
@@ -47,7 +47,7 @@ def largest_gap(atoms: Columns) -> int:
     Of the atoms as they are and of the atoms whitened by their scatter, which mends a badly conditioned mixing matrix,
     the clearer gap counts. Candidates go up to d, the most components there can be.
     """
-    directions = leading_directions(atoms, MOST_DIRECTIONS)
+    directions = leading_directions(atoms, MAX_DIRECTIONS)
     gaps = [_gap(directions.coordinates(atoms)), _gap(directions.whitened(atoms))]
     return max(gaps)[1]  # by the ratio
 
@@ -58,6 +58,6 @@ def _gap(points: Columns) -> tuple[float, int]:
     spectrum = np.zeros(most + 1)
     leading = squared_spectrum(points)[: most + 1]
     spectrum[: leading.size] = leading
-    values = np.maximum(spectrum, SMALLEST_SHARE * spectrum[0])
+    values = np.maximum(spectrum, MIN_SHARE * spectrum[0])
     ratios = values[:-1] / values[1:]
     return float(ratios.max()), 1 + int(np.argmax(ratios))

@@ -11,10 +11,11 @@ from scipy.linalg import qr
 
 from fedica.arrays import Array, IntArray
 from fedica.blocks.columns import Columns
+from fedica.blocks.groups import membership
 from fedica.errors import GroupingError
 from fedica.threads import one_openmp_thread
 
-MOST_SWEEPS = 50
+MAX_SWEEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +78,13 @@ def _settle(points: Columns, centres: Array) -> tuple[IntArray, float]:
     def assign(block: Array, centres: Array) -> tuple[tuple[IntArray], tuple[Array, Array, Array, Array]]:
         nearness = block.T @ centres - 0.5 * np.einsum("pr,pr->r", centres, centres)
         labels = np.argmax(nearness, axis=1)
-        member = np.zeros((labels.size, r))
-        member[np.arange(labels.size), labels] = 1.0
+        member = membership(labels, r)
         squares = np.einsum("pb,pb->p", block, block)
         best = nearness[np.arange(labels.size), labels].sum()
         return (labels,), (block @ member, member.sum(axis=0), squares, best)
 
     labels = np.empty(0, dtype=np.int64)
-    for _ in range(MOST_SWEEPS):
+    for _ in range(MAX_SWEEPS):
         before, now = labels, centres
         (labels,), (sums, counts, squares, best) = points.sweep(lambda block, c=now: assign(block, c))
         centres = np.where(counts > 0, sums / np.maximum(counts, 1), now)

@@ -21,13 +21,13 @@ from fedica.server.affinity import (
     products_of_entries,
 )
 
-DENSE_EIGENPROBLEM = 500
+MAX_DENSE_ATOMS = 500
 """Up to so many atoms all of M is reduced; above, products with M, formed tile by tile, find the leading part."""
 MARGIN = 10
 """Directions kept beyond r when atoms have many features: corrupted atoms must not push out a component."""
 SPARE = 2
 """Vectors beyond r that the Krylov method works with for the absolute affinity, whose products are dear."""
-MOST_FEATURES = 2_100
+MAX_GRAM_FEATURES = 2_100
 """Up to so many quadratic features (64 directions) their Gram matrix is reduced; above, products with it are used."""
 FEATURE_BYTES = 2**20
 """Bytes of quadratic features that are formed at a time."""
@@ -58,7 +58,7 @@ def embed_absolute(atoms: Columns, n_components: int) -> Embedding:
     """Embed by the r largest eigenvalues of M = sqrt(r/R) |A_c' A_c|. atoms : (d, R), unit columns."""
     n_atoms, residual = atoms.shape[1], 0.0
     whole = atoms.whole()
-    if n_atoms <= DENSE_EIGENPROBLEM:
+    if n_atoms <= MAX_DENSE_ATOMS:
         n_kept = min(n_atoms, 2 * n_components + 5)
         M = absolute_affinity(whole, n_components)
         values, vectors = eigh(M, subset_by_index=(n_atoms - n_kept, n_atoms - 1), driver="evr")
@@ -110,7 +110,7 @@ def embed_squared(atoms: Columns, n_components: int) -> Embedding:
 def _leading_of_features(points: Columns, n_components: int) -> tuple[Array, Array, float]:
     """Leading eigenpairs of F F' for the quadratic features F of the points, (p, R), and their residual."""
     n_features = n_quadratic_features(points.shape[0])
-    if n_features <= MOST_FEATURES:
+    if n_features <= MAX_GRAM_FEATURES:
         values, vectors = eigh(feature_gram(points))
         return values[::-1], vectors[:, ::-1], 0.0
 

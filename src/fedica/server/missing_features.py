@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray, unit
+from fedica.blocks.columns import columns_of
 from fedica.records import Contribution, Rejection
 from fedica.server.aggregate import aggregate
-from fedica.server.assign import relative_to
+from fedica.server.assign import assign_atoms
 
 CORE_SHARE = 0.5
 """The core of the clients has at least this share of all features in common."""
@@ -229,14 +230,15 @@ def _against(
 ) -> tuple[Array, IntArray, BoolArray]:
     """Match a client's atoms on some rows: atoms signed, scaled and levelled to a component, labels, which are near."""
     own, goal = level(np.array(contribution.atoms[rows])), level(reference[rows])
-    standing = relative_to(unit(own), np.zeros(contribution.n_atoms, dtype=np.int64), unit(goal))
-    target = np.linalg.norm(goal, axis=0)[standing.labels]
-    scale = standing.signs * target / np.maximum(np.linalg.norm(own, axis=0), 1e-12)
+    owner = np.zeros(contribution.n_atoms, dtype=np.int64)
+    assignment = assign_atoms(columns_of(unit(own), owner), owner, unit(goal))
+    target = np.linalg.norm(goal, axis=0)[assignment.labels]
+    scale = assignment.signs * target / np.maximum(np.linalg.norm(own, axis=0), 1e-12)
     scaled = contribution.atoms * scale
     above = scaled[rows] - own * scale  # a constant for each atom: what levelling took off
-    offset = (reference[rows] - goal)[0, standing.labels] - above[0]
-    near = np.asarray(standing.distance <= NEAR)
-    return scaled + np.where(near, offset, 0.0), standing.labels, near
+    offset = (reference[rows] - goal)[0, assignment.labels] - above[0]
+    near = np.asarray(assignment.distance <= NEAR)
+    return scaled + np.where(near, offset, 0.0), assignment.labels, near
 
 
 def _completed(contribution: Contribution, have: BoolArray, reference: Array, level: Level) -> Contribution:

@@ -8,6 +8,7 @@ from fedica.arrays import Array, IntArray, fix_signs
 from fedica.blocks.columns import Columns
 from fedica.blocks.directions import DENSE_SCATTER
 from fedica.blocks.eigen import leading_eigenpairs
+from fedica.blocks.groups import split_by_group
 
 FEW_FEATURES = 128
 """Up to so many features the scatter matrices of all groups are summed at once; more, and groups are taken in turn."""
@@ -41,12 +42,8 @@ def leading_axes(atoms: Columns, labels: IntArray, n_components: int) -> Array:
 
 def _group_scatters(block: Array, label: IntArray, n_components: int) -> Array:
     """Sum of a a' over the atoms of each group: (r, d, d)."""
-    order = np.argsort(label.astype(np.int16), kind="stable")  # radix sort: labels are few
-    bounds = np.searchsorted(label[order], np.arange(n_components + 1))
-    grouped = block[:, order]
     scatters = np.zeros((n_components, block.shape[0], block.shape[0]))
-    for a in np.flatnonzero(np.diff(bounds)):
-        own = grouped[:, bounds[a] : bounds[a + 1]]
+    for a, own in enumerate(split_by_group(block, label, n_components)):
         np.matmul(own, own.T, out=scatters[a])
     return scatters
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedica.arrays import Array, BoolArray, IntArray
-from fedica.blocks.columns import Columns
+from fedica.arrays import Array, IntArray
+from fedica.blocks.columns import Columns, columns_of
+from fedica.blocks.groups import group_medians
 from fedica.records import Trust
 from fedica.server.admit import Admitted
-from fedica.server.assign import Relative, relative_to
-from fedica.server.consensus import ATOM_CUT, client_cut, client_scores, radius_of, share_of_voice
-from fedica.server.group_medians import group_medians
+from fedica.server.agreement import (
+    angles_to,
+    client_cut,
+    client_distances,
+    duplicate_weights,
+    matched_atoms,
+    radius_of,
+)
+from fedica.server.assign import Assignment, assign_atoms
 
-NEAR = float(np.tan(np.radians(15.0)))
-"""An atom within 15 degrees of its component is never said to match nothing."""
 CLOSE = float(np.tan(np.radians(5.0)))
 """A client whose atoms are within 5 degrees is never outlying, however closely the others agree."""
 OUTLYING_CUT = 2.2
@@ -30,7 +35,7 @@ COMPARED = 60
 """Outlying clients looked at for agreement among themselves."""
 
 
-def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, standing: Relative) -> Trust:
+def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, assignment: Assignment) -> Trust:
     """Judge every client against the components.
 
     Parameters
@@ -43,7 +48,7 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, stan
         Norms of the raw centres.
     weights : ndarray of shape (R,)
         How much each atom counted in its centre.
-    standing : Relative
+    assignment : Assignment
         The atoms against these components.
 
     Returns
@@ -52,32 +57,32 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, stan
         A verdict and its reason for each client.
     """
     owner, n_clients, r = admitted.client_of_atom, len(admitted.clients), mixing.shape[1]
-    voices = share_of_voice(admitted.atoms, owner, standing, r)
-    scores = client_scores(standing, owner, n_clients)
-    radius = radius_of(scores, voices)
-    matched = matches(standing, weights, r)
+    duplicates = duplicate_weights(admitted.atoms, owner, assignment, r)
+    distances = client_distances(assignment, owner, n_clients)
+    radius = radius_of(distances, duplicates)
+    matched = matched_atoms(assignment, weights, r)
     n_unmatched = np.bincount(owner, weights=~matched, minlength=n_clients).astype(np.int64)
 
-    angle_of_atom = angles_to(admitted.atoms, mixing, standing.labels)
+    angle_of_atom = angles_to(admitted.atoms, mixing, assignment.labels)
     angles, has = np.full((n_clients, r), 90.0), np.zeros((n_clients, r), dtype=bool)
-    known = np.flatnonzero(standing.labels >= 0)
-    angles[owner[known], standing.labels[known]] = angle_of_atom[known]
-    has[owner[matched], standing.labels[matched]] = True
-    angle = group_medians(angle_of_atom, np.where(standing.labels >= 0, owner, -1), n_clients, empty=90.0)
+    known = np.flatnonzero(assignment.labels >= 0)
+    angles[owner[known], assignment.labels[known]] = angle_of_atom[known]
+    has[owner[matched], assignment.labels[matched]] = True
+    angle = group_medians(angle_of_atom, np.where(assignment.labels >= 0, owner, -1), n_clients, empty=90.0)
 
-    expected = radius * _expected_excess(admitted.n_samples, scores, radius)
-    far = (scores > np.maximum(OUTLYING_CUT, client_cut(r)) * radius) & (scores > CLOSE)
-    noisy = scores > client_cut(r) * radius
+    expected = radius * _expected_excess(admitted.n_samples, distances, radius)
+    far = (distances > np.maximum(OUTLYING_CUT, client_cut(r)) * radius) & (distances > CLOSE)
+    noisy = distances > client_cut(r) * radius
     few = expected > FEWER * radius
-    explained = few & ((scores <= SAMPLES_SLACK * expected) | (admitted.n_samples < SAMPLES_NEEDED * r**2))
+    explained = few & ((distances <= SAMPLES_SLACK * expected) | (admitted.n_samples < SAMPLES_NEEDED * r**2))
     n_atoms = np.bincount(owner, minlength=n_clients)
     doubtful = far | (n_unmatched > np.maximum(0, n_atoms - r))  # who found more than there are has some of its own
     outlying = doubtful & ~explained
     weak = (noisy | doubtful) & ~outlying
 
     reasons = [f"agrees with the components (median angle {a:.1f} degrees)" for a in angle.tolist()]
-    agreeing = _agreeing_outliers(admitted.atoms, owner, np.flatnonzero(outlying), scores)
-    copies = np.round(1 / voices).astype(np.int64)
+    agreeing = _agreeing_outliers(admitted.atoms, owner, np.flatnonzero(outlying), distances)
+    copies = np.round(1 / duplicates).astype(np.int64)
     for k in np.flatnonzero(
         outlying | weak | ~has.all(axis=1) | (n_unmatched > 0) | (copies > 1)
     ):  # there is more to say
@@ -103,63 +108,48 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, stan
         angles=angles,
         has=has,
         n_unmatched=n_unmatched,
-        influence=_influence(standing, angle_of_atom, weights, norms, owner, n_clients),
+        influence=_influence(assignment, angle_of_atom, weights, norms, owner, n_clients),
     )
 
 
-def matches(standing: Relative, weights: Array, r: int) -> BoolArray:
-    """Whether each atom matches its component: within 15 degrees, or as near as the cut for those that count."""
-    counting = np.where(weights > 0, standing.labels, -1)
-    typical = group_medians(standing.distance, counting, r, empty=0.0)
-    limit = np.maximum(ATOM_CUT * typical, NEAR)
-    return np.asarray((standing.labels >= 0) & (standing.distance <= limit[standing.labels]))
-
-
-def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
-    """Angle of each atom to its component in the space of the features, in degrees; 90 where it has none."""
-
-    def of_block(block: Array, label: IntArray) -> tuple[Array]:
-        cosine = np.abs(np.einsum("db,db->b", block, mixing[:, label]))
-        return (np.where(label >= 0, np.degrees(np.arccos(np.minimum(cosine, 1.0))), 90.0),)
-
-    return np.asarray(atoms.each(of_block, labels)[0])
-
-
-def _expected_excess(n_samples: IntArray, scores: Array, radius: float) -> Array:
+def _expected_excess(n_samples: IntArray, distances: Array, radius: float) -> Array:
     """How many times the radius a client's declared samples let expect: sqrt(n_typical / n), at least one."""
-    typical = n_samples[(scores <= radius) & (n_samples > 0)]
+    typical = n_samples[(distances <= radius) & (n_samples > 0)]
     if typical.size == 0:
         return np.ones(n_samples.size)
     ratio = np.median(typical) / np.maximum(n_samples, 1)
     return np.asarray(np.where(n_samples > 0, np.sqrt(np.maximum(ratio, 1.0)), 1.0))
 
 
-def _agreeing_outliers(atoms: Columns, owner: IntArray, outlying: IntArray, scores: Array) -> dict[int, int]:
+def _agreeing_outliers(atoms: Columns, owner: IntArray, outlying: IntArray, distances: Array) -> dict[int, int]:
     """For each outlying client, how many others agree with it on another basis: at half its distance or less."""
     compared = outlying[:COMPARED]
     if compared.size < 2:
         return {}
     inside = np.flatnonzero(np.isin(owner, compared))
-    theirs, names = atoms.take(inside), np.searchsorted(compared, owner[inside])
+    names = np.searchsorted(compared, owner[inside])
+    theirs = columns_of(atoms.take(inside), names)
     found: dict[int, int] = {}
     for place, k in enumerate(compared):
-        basis = theirs[:, names == place]
+        basis = theirs.take(np.flatnonzero(names == place))
         if basis.shape[1] > basis.shape[0] or np.linalg.cond(basis) > 1e6:
             continue
-        near = client_scores(relative_to(theirs, names, basis), names, compared.size) <= 0.5 * min(scores[k], 1.0)
+        near = client_distances(assign_atoms(theirs, names, basis), names, compared.size) <= 0.5 * min(
+            distances[k], 1.0
+        )
         near[place] = False
         found[int(k)] = int(near.sum())
     return found
 
 
 def _influence(
-    standing: Relative, angle: Array, weights: Array, norms: Array, owner: IntArray, n_clients: int
+    assignment: Assignment, angle: Array, weights: Array, norms: Array, owner: IntArray, n_clients: int
 ) -> Array:
     """Largest angle by which a component turns when the client is left out, one reweighted mean later, in degrees.
 
     The centre c of total weight W without the atom x of weight w is W c - w x, up to scale.
     """
-    labels = standing.labels
+    labels = assignment.labels
     weighed = np.where(labels >= 0, weights, 0.0)
     totals = np.bincount(np.maximum(labels, 0), weights=weighed, minlength=norms.size)
     influence = np.zeros(n_clients)

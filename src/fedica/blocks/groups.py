@@ -1,4 +1,4 @@
-"""Medians and nearest halves within groups, for all groups at once."""
+"""Sums, medians and nearest halves of columns within groups, for all groups at once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,25 @@ from numpy.typing import NDArray
 
 from fedica.arrays import Array, BoolArray, IntArray
 
-FEW_GROUPS = 256
-"""Up to so many groups (components) each is cut out and partitioned; more (clients) are sorted all together."""
+MAX_PARTITIONED = 256
+"""Up to this many groups (components) each is cut out and partitioned; more (clients) are sorted all together."""
+
+
+def membership(groups: IntArray, n_groups: int, values: Array | float = 1.0) -> Array:
+    """Matrix (b, n_groups) with the value of each column at its group: a product with it sums by group.
+
+    groups : (b,), negative: of no group.
+    """
+    member = np.zeros((groups.size, n_groups))
+    inside = np.flatnonzero(groups >= 0)
+    member[inside, groups[inside]] = np.broadcast_to(values, groups.shape)[inside]
+    return member
 
 
 def group_medians(values: Array, groups: IntArray, n_groups: int, *, empty: float) -> Array:
     """Median of the values of each group; ``empty`` for a group without any. groups : (R,), negative: of no group."""
     medians = np.full(n_groups, empty)
-    if n_groups <= FEW_GROUPS:
+    if n_groups <= MAX_PARTITIONED:
         for a, own in enumerate(split_by_group(values, groups, n_groups)):
             if own.size:
                 medians[a] = np.median(own)
@@ -39,10 +50,10 @@ def group_medians(values: Array, groups: IntArray, n_groups: int, *, empty: floa
 
 
 def split_by_group(values: NDArray[Any], groups: IntArray, n_groups: int) -> list[NDArray[Any]]:
-    """Values of each of a few groups, in their order. groups : (R,), negative: of no group."""
+    """Columns of each of a few groups, in their order. values : (..., R); groups : (R,), negative: of no group."""
     order = np.argsort(groups.astype(np.int16), kind="stable")  # radix sort: groups are few
     bounds = np.searchsorted(groups[order], np.arange(n_groups + 1))
-    return np.split(values[order], bounds)[1:-1]
+    return np.split(values[..., order], bounds, axis=-1)[1:-1]
 
 
 def _side_by_side(values: Array, groups: IntArray, counts: IntArray) -> tuple[Array, IntArray, IntArray]:
@@ -66,17 +77,11 @@ def weighted_median(values: Array, weights: Array, *, empty: float) -> float:
 
 
 def nearest_halves(values: Array, groups: IntArray, n_groups: int) -> BoolArray:
-    """Mark the nearer half of each group, one more than half when that is not whole: n // 2 + 1 of n."""
-    ordered, counts, first = _by_group(values, groups, n_groups)
-    place = np.arange(ordered.size) - first[groups[ordered]]
+    """Mark the n // 2 + 1 smallest of the n values of each group. groups : (R,), negative: of no group."""
+    member = np.flatnonzero(groups >= 0)
+    ordered = member[np.lexsort((values[member], groups[member]))]  # by group, then by value
+    counts = np.bincount(groups[member], minlength=n_groups)
+    place = np.arange(ordered.size) - (np.cumsum(counts) - counts)[groups[ordered]]
     near = np.zeros(groups.size, dtype=bool)
     near[ordered[place < counts[groups[ordered]] // 2 + 1]] = True
     return near
-
-
-def _by_group(values: Array, groups: IntArray, n_groups: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Members ordered by group, then by value; how many each group has; where it begins."""
-    member = np.flatnonzero(groups >= 0)
-    ordered = member[np.lexsort((values[member], groups[member]))]
-    counts = np.bincount(groups[member], minlength=n_groups)
-    return ordered, counts, np.cumsum(counts) - counts

@@ -1,8 +1,8 @@
 """A random order of the clients that depends on what they sent, and on nothing else.
 
-Where there are very many atoms, a part of them settles the start. Which clients take part may depend neither on names
-nor on the order of arrival, and no client may be able to choose: each is given a number from its own atoms and from the
-sum of all atoms that came, which nobody knows beforehand.
+Where there are very many atoms, those of some clients determine the start. Which clients these are may depend neither
+on names nor on the order of arrival, and no client may be able to choose: each gets a number from its own atoms and
+from the sum of all atoms, which nobody knows beforehand.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from fedica.arrays import Array, IntArray
 from fedica.blocks.columns import Columns
 
 Bits = NDArray[np.uint64]
+MAX_SAMPLE = 30_000
+"""Atoms among which the starts of k-means compete; of more than these, those of random clients."""
 RESOLUTION = 2.0**26
 """Entries are compared to 1.5e-8: rounding, or another order of sums, draws the same clients."""
 
@@ -35,12 +37,12 @@ class Drawn:
         offset = np.repeat(first - (np.cumsum(counts) - counts), counts)
         return np.asarray(offset + np.arange(offset.size))
 
-    def sample(self, n_atoms: int) -> IntArray | None:
-        """Columns of the first clients that have so many atoms together; None if that is all of them."""
-        if self.owner.size <= n_atoms:
+    def sample(self) -> IntArray | None:
+        """Columns of the first clients that have ``MAX_SAMPLE`` atoms together; None if that is all of them."""
+        if self.owner.size <= MAX_SAMPLE:
             return None
         reached = np.cumsum(np.bincount(self.owner)[self.order])
-        return self.atoms_of_first(int(np.searchsorted(reached, n_atoms)) + 1)
+        return self.atoms_of_first(int(np.searchsorted(reached, MAX_SAMPLE)) + 1)
 
 
 def draw_clients(atoms: Columns, owner: IntArray, rng: np.random.Generator) -> Drawn:

@@ -1,0 +1,76 @@
+"""How far clients are from the components, and which of their atoms match: what consensus and trust both need."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedica.arrays import Array, BoolArray, IntArray
+from fedica.blocks.columns import Columns
+from fedica.blocks.groups import group_medians, weighted_median
+from fedica.server.assign import Assignment
+
+CLIENT_CUT = 1.8
+"""A client farther than this many radii does not count; see `client_cut`."""
+ATOM_CUT = 2.5
+"""An atom farther than this many times the median distance of its component does not count."""
+NEAR = float(np.tan(np.radians(15.0)))
+"""An atom within 15 degrees of its component always matches it."""
+MIN_RADIUS = 1e-7
+"""Clients that agree to rounding agree: no radius is smaller."""
+
+
+def client_distances(assignment: Assignment, owner: IntArray, n_clients: int) -> Array:
+    """Median distance over the atoms of each client, (K,): a few failed atoms do not make a bad client."""
+    return group_medians(assignment.distance, np.where(assignment.labels >= 0, owner, -1), n_clients, empty=np.inf)
+
+
+def client_cut(n_components: int) -> float:
+    """Radii within which a client counts: more for few components, where a median over a few atoms is uncertain."""
+    return max(CLIENT_CUT, float(1 + 2.5 / np.sqrt(max(n_components * (n_components - 1), 1))))
+
+
+def radius_of(distances: Array, weights: Array) -> float:
+    """Weighted median of the distances of all clients. distances, weights : (K,)."""
+    return max(weighted_median(distances, weights, empty=0.0), MIN_RADIUS)
+
+
+def duplicate_weights(atoms: Columns, owner: IntArray, assignment: Assignment, n_components: int) -> Array:
+    """One over the number of clients that sent the same atoms, (K,): independent fits never coincide.
+
+    Two clients are the same when three random projections of all their atoms, matched and signed, agree to 1e-9. Where
+    more than half of all clients agree to rounding there is no noise to be independent of, and each counts as one.
+    """
+    n_clients = int(owner[-1]) + 1
+    if np.median(client_distances(assignment, owner, n_clients)) <= MIN_RADIUS:
+        return np.ones(n_clients)
+    directions = np.random.default_rng(0).standard_normal((3, atoms.shape[0], n_components))
+
+    def of_block(block: Array, label: IntArray, sign: Array, own: IntArray) -> tuple[Array]:
+        seen = np.where(label >= 0, sign, 0.0)
+        projections = [np.einsum("db,db->b", block, g[:, label]) * seen for g in directions]
+        return (np.stack([np.bincount(own - own[0], weights=p) for p in projections]),)
+
+    (prints,) = atoms.each(of_block, assignment.labels, assignment.signs, owner)
+    _, inverse, counts = np.unique(np.round(prints.T / 1e-9), axis=0, return_inverse=True, return_counts=True)
+    return np.asarray(1 / counts[inverse.ravel()])
+
+
+def matched_atoms(assignment: Assignment, weights: Array, n_components: int) -> BoolArray:
+    """Whether each atom matches its component: within 15 degrees, or within the cut for the atoms that count, (R,).
+
+    weights : (R,), how much each atom counts.
+    """
+    counting = np.where(weights > 0, assignment.labels, -1)
+    typical = group_medians(assignment.distance, counting, n_components, empty=0.0)
+    limit = np.maximum(ATOM_CUT * typical, NEAR)
+    return np.asarray((assignment.labels >= 0) & (assignment.distance <= limit[assignment.labels]))
+
+
+def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
+    """Angle of each atom to its component in the space of the features, in degrees; 90 where it has none. (R,)."""
+
+    def of_block(block: Array, label: IntArray) -> tuple[Array]:
+        cosine = np.abs(np.einsum("db,db->b", block, mixing[:, label]))
+        return (np.where(label >= 0, np.degrees(np.arccos(np.minimum(cosine, 1.0))), 90.0),)
+
+    return np.asarray(atoms.each(of_block, labels)[0])

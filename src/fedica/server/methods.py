@@ -1,0 +1,163 @@
+"""The methods of `aggregate`, each a record: what it runs, and what the other rooms need to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray, unit
+from fedica.blocks.sampling import draw_clients
+from fedica.records import Certificate
+from fedica.server.admit import Admitted
+from fedica.server.agreement import matched_atoms
+from fedica.server.assign import Assignment, assign_atoms
+from fedica.server.centres import client_weights, geometric_medians, group_means, index_in_client, naive_centres
+from fedica.server.clusters import check_no_empty, kmeans
+from fedica.server.consensus import find_consensus, finish_consensus
+from fedica.server.embedding import EMBEDDINGS, Embedding
+from fedica.server.signs import align_signs
+
+AFFINITIES = ("auto", *EMBEDDINGS)
+MAX_ABSOLUTE = 50_000
+"""Atoms up to which "auto" takes the paper's affinity: half a minute; ten times as many would take an hour."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the methods may tune; ``affinity`` is settled, not "auto", before a method sees it."""
+
+    affinity: str
+    weights: str | None
+    n_init: int
+    seed: int | None
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method finds.
+
+    Parameters
+    ----------
+    centres : ndarray of shape (d, r)
+        Raw centres.
+    labels, signs, weights : ndarray of shape (R,)
+        Component of every atom, its sign, and how much it counts in the centre.
+    embedding : Embedding, optional
+        Of the atoms, if the method groups them.
+    certificate : Certificate
+        How near the optimum the grouping and the medians are.
+    assignment : Assignment
+        The atoms against the centres.
+    """
+
+    centres: Array
+    labels: IntArray
+    signs: Array
+    weights: Array
+    embedding: Embedding | None
+    certificate: Certificate
+    assignment: Assignment
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method of `aggregate`.
+
+    Parameters
+    ----------
+    name : str
+        As the caller writes it.
+    run : callable
+        From the admitted atoms, r and the options to what the method finds.
+    auto_affinity : {"absolute", "squared"}
+        What "auto" means; "squared" in any case above ``MAX_ABSOLUTE`` atoms.
+    in_paper : bool
+        Whether it is one of the paper's.
+    centres_groups : bool
+        Whether a component is the centre of a group of aligned atoms, so that their scatter tells its error.
+    """
+
+    name: str
+    run: Callable[[Admitted, int, Options], Outcome]
+    auto_affinity: str = "absolute"
+    in_paper: bool = True
+    centres_groups: bool = False
+
+    def settled_affinity(self, affinity: str, n_atoms: int) -> str:
+        """Return the affinity to use for so many atoms, which is not "auto"."""
+        if affinity != "auto":
+            return affinity
+        return self.auto_affinity if n_atoms <= MAX_ABSOLUTE else "squared"
+
+
+def _consensus(admitted: Admitted, r: int, options: Options) -> Outcome:
+    """Algorithm 1, then what makes it survive hostile clients: see `fedica.server.consensus`."""
+    found = find_consensus(
+        admitted,
+        r,
+        client_weights(admitted.n_samples, options.weights),
+        affinity=options.affinity,
+        n_init=options.n_init,
+        rng=options.rng,
+    )
+    centres = finish_consensus(found.centres, admitted.terms)
+    assignment = assign_atoms(admitted.atoms, admitted.client_of_atom, unit(centres))
+    labels = np.where(matched_atoms(assignment, found.weights, r), assignment.labels, -1)
+    check_no_empty(labels, r)
+    certificate = Certificate(*found.kmeans_bounds, np.zeros(r))
+    return Outcome(centres, labels, assignment.signs, found.weights, found.embedding, certificate, assignment)
+
+
+def _spectral(centre: str, align: bool) -> Callable[[Admitted, int, Options], Outcome]:
+    """Algorithm 1, or an ablation of it: steps 1 to 6, one per line."""
+
+    def run(admitted: Admitted, r: int, options: Options) -> Outcome:
+        atoms, owner = admitted.atoms, admitted.client_of_atom  # (d, R): step 1
+        embedding = EMBEDDINGS[options.affinity](atoms, r)  # Eqs. (9)-(10): steps 2 and 3
+        sample = draw_clients(atoms, owner, options.rng).sample()
+        clusters = kmeans(embedding.points.kept(), r, n_init=options.n_init, rng=options.rng, sample=sample)  # Eq. (11)
+        labels = clusters.labels  # step 4
+        signs = align_signs(atoms, labels, r) if align else np.ones(labels.size)  # Eq. (14): step 5
+        weights = client_weights(admitted.n_samples, options.weights)[owner]
+        if centre == "median":
+            medians = geometric_medians(atoms, labels, r, signs=signs, weights=np.sqrt(weights))  # Eq. (16): step 6
+            centres, gap = medians.centres, medians.gap
+            weights = np.sqrt(weights) / np.maximum(medians.distance, 1e-9)  # the median is the mean with these weights
+        else:
+            centres, gap = group_means(atoms, labels, r, signs=signs, weights=weights), np.zeros(r)  # Eq. (15)
+        certificate = Certificate(clusters.objective, clusters.lower_bound, gap)
+        assignment = assign_atoms(atoms, owner, unit(centres))
+        return Outcome(centres, labels, signs, weights, embedding, certificate, assignment)
+
+    return run
+
+
+def _naive(combine: Callable[..., Array]) -> Callable[[Admitted, int, Options], Outcome]:
+    """Combine columns by their index: no grouping, no alignment."""
+
+    def run(admitted: Admitted, r: int, options: Options) -> Outcome:
+        labels = index_in_client(admitted.client_of_atom, r)
+        check_no_empty(labels, r)
+        centres = naive_centres(admitted.atoms, labels, r, combine)
+        ones = np.ones(labels.size)
+        assignment = assign_atoms(admitted.atoms, admitted.client_of_atom, unit(centres))
+        return Outcome(centres, labels, ones, ones, None, Certificate(None, None, np.zeros(r)), assignment)
+
+    return run
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("consensus", _consensus, auto_affinity="squared", in_paper=False, centres_groups=True),
+        Method("srf-ica", _spectral("median", align=True), centres_groups=True),
+        Method("srf-ica-noalignment", _spectral("median", align=False)),
+        Method("sf-ica", _spectral("mean", align=True), centres_groups=True),
+        Method("naive-mean", _naive(np.mean)),
+        Method("naive-median", _naive(np.median)),
+    )
+}
+"""All methods by name: ours first, then Algorithm 1 of the paper and what the paper compares it with."""
