@@ -176,7 +176,7 @@ def test_asked_on_a_terminal_about_doubtful_columns(place, monkeypatch):
     """The answer decides; the rest of the run is the same."""
     text = Path("client-0.csv").read_text().replace("a,b", "id,b", 1)
     Path("doubt.csv").write_text(text)
-    monkeypatch.setattr("fedica.cli.output.Voice.may_ask", property(lambda self: True))
+    monkeypatch.setattr("fedica.cli.output.Output.may_ask", property(lambda self: True))
     for answer, names in (("y\n", "4: id, b, c, d"), ("n\n", "3: b, c, d")):
         result = run("local doubt.csv -o a.safetensors --components 2", input=answer)
         assert "Column 'id' holds an identifier, by its name. Use it all the same?" in result.stderr

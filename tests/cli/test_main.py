@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import fields
 from importlib.resources import files
+from inspect import signature
 
 import pytest
 import typer
@@ -19,9 +21,19 @@ from typer.testing import CliRunner
 
 import fedica
 from fedica.cli import Sentences, app, main
+from fedica.cli.aggregate import FailOn
 from fedica.cli.console import console, examples, make_plain, print_table
+from fedica.cli.options import Independence, Mixing, Reference, read_options
+from fedica.cli.reproduce import PresetName
+from fedica.cli.study import Declare
 from fedica.errors import DataError, MissingExtraError
 from fedica.local import SOLVERS
+from fedica.readers import ReadOptions
+from fedica.readers.options import REFERENCES
+from fedica.records import DECLARE_SAMPLES, INDEPENDENCE, MIXING
+from fedica.server import AFFINITIES, METHODS
+from fedica.simulate.figure1 import PRESETS
+from fedica.workflow.combine import FAIL_ON
 
 PROGRAM = [sys.executable, "-c", "from fedica.cli import main; main()"]
 
@@ -216,6 +228,36 @@ def test_examples_stay_on_their_own_lines():
     program.command(epilog=examples("one --a", "two --b"))(lambda: None)
     make_plain(program)
     assert "  Examples:\n    one --a\n    two --b\n" in CliRunner().invoke(program, ["--help"]).output
+
+
+def test_help_names_every_method_and_affinity():
+    """``fedica aggregate --help`` lists what the server declares."""
+    shown = " ".join(CliRunner().invoke(app, ["aggregate", "--help"]).stdout.split())
+    for *first, last in (METHODS, AFFINITIES):
+        assert f"{', '.join(first)} or {last}" in shown
+
+
+@pytest.mark.parametrize(
+    ("choice", "declared"),
+    [
+        (Independence, INDEPENDENCE),
+        (Mixing, MIXING),
+        (Declare, DECLARE_SAMPLES),
+        (Reference, REFERENCES),
+        (FailOn, FAIL_ON),
+        (PresetName, PRESETS),
+    ],
+)
+def test_choices_are_those_of_the_library(choice, declared):
+    """The program starts without the library, so it lists them itself; a message shows one as any other text."""
+    assert [str(name) for name in choice] == list(declared)
+    assert [repr(name) for name in choice] == [repr(name) for name in declared]
+
+
+def test_options_of_reading_are_those_of_the_library():
+    """The same names in the same order, with the same defaults."""
+    assert list(signature(read_options).parameters) == [field.name for field in fields(ReadOptions)]
+    assert read_options() == ReadOptions()
 
 
 def test_help_names_every_solver():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -78,55 +79,48 @@ def fedica(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
-    """One-shot robust federated ICA: every client sends its atoms once, bad clients do not spoil the result."""
+    """One-shot robust federated ICA: every client sends its atoms once; a minority of bad clients barely matters."""
 
 
-# One line a command.
-app.command(epilog=examples("fedica demo", "fedica demo -o harder --condition 4 --random-state 4"))(demo)
-app.add_typer(study, name="study")
-app.command(
-    epilog=examples(
+EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
+    demo: ("fedica demo", "fedica demo -o harder --condition 4 --random-state 4"),
+    local: (
         "fedica local data.csv -o client-07.safetensors",
         "fedica local data.csv --study study.json --key client-07.key -o client-07.safetensors",
         "fedica local data.npy --components 10 --client client-07 -o out.safetensors --dry-run",
-    )
-)(local)
-app.command(epilog=examples("fedica inspect client-07.safetensors", "fedica inspect --json study.json"))(inspect)
-app.command(
-    epilog=examples(
+    ),
+    inspect: ("fedica inspect client-07.safetensors", "fedica inspect --json study.json"),
+    aggregate: (
         "fedica aggregate inbox -o result --report",
         "fedica aggregate inbox --study study.json --trust-keys keys --require-all -o result",
         "fedica aggregate inbox --exclude client-07 --fail-on outlying -o without-07",
         "fedica aggregate inbox late/client-31.safetensors --like result -o result-2",
-    )
-)(aggregate)
-app.command(
-    epilog=examples(
+    ),
+    apply: (
         "fedica apply aggregate.safetensors data.csv -o sources.csv",
         "fedica apply aggregate.safetensors data.npy --study study.json -o sources.npy",
-    )
-)(apply)
-app.command(
-    epilog=examples(
+    ),
+    export: (
         "fedica export result -o mixing.parquet",
         "fedica export result --like sub-01_eeg.edf -o group-ica.fif",
         "fedica export result --mask mask.nii.gz -o maps.nii.gz",
         "fedica export result -o derivatives/sub-01_task-rest_desc-ICA_mixing.tsv",
-    )
-)(export)
-app.command(
-    epilog=examples("fedica report result", "fedica report result -o page.html --figures figures --image 28x28")
-)(report)
-app.command(epilog=examples("fedica keygen client-07", "fedica keygen client-07 -o keys"))(keygen)
-app.add_typer(reproduce, name="reproduce")
-app.add_typer(flower, name="flower")
-app.command(
-    epilog=examples(
+    ),
+    report: ("fedica report result", "fedica report result -o page.html --figures figures --image 28x28"),
+    keygen: ("fedica keygen client-07", "fedica keygen client-07 -o keys"),
+    simulate: (
         "fedica simulate --list",
         "fedica simulate --attack flood-false --attack rotation:15 --share 0.1 --share 0.3",
         "fedica simulate --attack none --condition 1 --condition 4 --method srf-ica --trials 20 -o conditions",
-    )
-)(simulate)
+    ),
+}
+"""The commands, each with the examples that end its help."""
+
+for command, lines in EXAMPLES.items():
+    app.command(epilog=examples(*lines))(command)
+app.add_typer(study, name="study")
+app.add_typer(reproduce, name="reproduce")
+app.add_typer(flower, name="flower")
 make_plain(app)
 
 

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import shlex
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedica.cli.console import print_table
-from fedica.cli.output import Json, Quiet, Verbose, Voice
+from fedica.cli.options import Choice
+from fedica.cli.output import Output, with_output
 
 if TYPE_CHECKING:
+    from fedica.records import Aggregate
     from fedica.workflow import Combined
 
 
-class FailOn(StrEnum):
+class FailOn(Choice):
     """A verdict that stops everything."""
 
     outlying = "outlying"
     weak = "weak"
 
 
+@with_output
 def aggregate(
+    *,
     paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help="Contributions, or folders of them.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The result folder to write.")],
     components: Annotated[
         int | None,
         typer.Option(min=1, metavar="R", help="Components; by default the study's, or what clients agree on."),
     ] = None,
-    method: Annotated[
-        str, typer.Option(metavar="NAME", help="consensus, srf-ica, sf-ica, naive-mean, naive-median, ...")
-    ] = "consensus",
-    affinity: Annotated[str, typer.Option(metavar="NAME", help="auto, absolute or squared.")] = "auto",
+    method: Annotated[str, typer.Option(metavar="NAME", help="{fedica.server.METHODS}.")] = "consensus",
+    affinity: Annotated[str, typer.Option(metavar="NAME", help="{fedica.server.AFFINITIES}.")] = "auto",
     weights: Annotated[
         str | None, typer.Option(metavar="NAME", help="samples: weigh clients by declared samples, capped.")
     ] = None,
@@ -62,9 +62,7 @@ def aggregate(
     report: Annotated[
         bool, typer.Option("--report", help="Write report.html into the result folder: one page for people.")
     ] = False,
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Put all contributions together into one mixing matrix.
 
@@ -73,7 +71,7 @@ def aggregate(
     """
     from fedica.workflow import combine
 
-    with Voice(as_json=as_json, verbose=verbose, quiet=quiet) as voice:
+    with out:
         combined = combine(
             paths,
             output,
@@ -84,84 +82,96 @@ def aggregate(
             random_state=random_state,
             exclude=exclude or (),
             min_clients=min_clients,
-            fail_on=None if fail_on is None else fail_on.value,
+            fail_on=fail_on,
             trust_keys=trust_keys,
             study=study,
             require_all=require_all,
             like=like,
-            progress=voice.progress,
+            progress=out.progress,
         )
         if report:
             from fedica.report import write_report
 
             write_report(output, command=shlex.join(["fedica", *sys.argv[1:]]))
-    voice.notes(combined.notes)
-    if voice.result(_fields(combined)):
-        _print(voice, combined)
+    out.notes(combined.notes)
+    if out.result(_fields(combined)):
+        _print(out, combined)
 
 
 def _fields(combined: Combined) -> dict[str, Any]:
     from fedica.exchange import summarise
 
-    result, change = combined.aggregate, combined.change
-    trust = () if result.trust is None else tuple(result.trust)
+    result = combined.aggregate
     return {
         **summarise(result, combined.provenance),
         "path": combined.path,
-        "clients": [{"client": row.client, "verdict": row.verdict, "reason": row.reason} for row in trust],
+        "clients": [{"client": x.client, "verdict": x.verdict, "reason": x.reason} for x in result.trust or ()],
         "rejected": [{"client": x.client, "reason": x.reason, "source": x.source} for x in result.rejected],
-        "change": None
-        if change is None
-        else {
-            "against": combined.against,
-            "places": [None if place < 0 else int(place) for place in change.places],
-            "angles": [None if place < 0 else float(a) for place, a in zip(change.places, change.angles, strict=True)],
-            "gone": list(change.gone),
-            "joined": list(combined.joined),
-            "left": list(combined.left),
-        },
+        "change": _change_fields(combined),
         "notes": list(combined.notes),
     }
 
 
-def _print(voice: Voice, combined: Combined) -> None:
-    result, out = combined.aggregate, voice.out
+def _change_fields(combined: Combined) -> dict[str, Any] | None:
+    change = combined.change
+    if change is None:
+        return None
+    return {
+        "against": combined.against,
+        "places": [None if place < 0 else int(place) for place in change.places],
+        "angles": [None if place < 0 else float(a) for place, a in zip(change.places, change.angles, strict=True)],
+        "gone": list(change.gone),
+        "joined": list(combined.joined),
+        "left": list(combined.left),
+    }
+
+
+def _print(out: Output, combined: Combined) -> None:
+    result = combined.aggregate
     d, r = result.mixing.shape
-    out.print(f"{r} components of {d} features from {len(result.clients)} clients, by {result.method}.")
+    out.text(f"{r} components of {d} features from {len(result.clients)} clients, by {result.method}.")
     degenerate = set(result.degenerate.tolist())
     rows = [
         [str(a), str(result.support[a]), f"{result.spread[a]:.2f}", "its atoms cancel" if a in degenerate else ""]
         for a in range(r)
     ]
-    print_table(out, ["component", "clients", "spread in degrees", "<"], rows)
-    if combined.change is not None:
-        _print_change(voice, combined)
+    out.table(["component", "clients", "spread in degrees", "<"], rows)
+    out.lines(*_change_lines(combined))
     if result.rejected:
-        print_table(out, ["left out", "<why"], [[x.client, x.reason] for x in result.rejected])
-    doubted = [row for row in result.trust or () if row.verdict != "trusted"]
-    if doubted:
-        doubted.sort(key=lambda row: (row.verdict, -row.angle))
-        print_table(out, ["client", "<verdict", "<why"], [[row.client, row.verdict, row.reason] for row in doubted])
-        n_out = sum(row.verdict == "outlying" for row in doubted)
-        out.print(
-            f"Not to be trusted: {n_out} outlying of {len(result.clients)} clients; weak: {len(doubted) - n_out}."
-        )
-    else:
-        out.print("All clients agree: none is outlying or weak.")
-    out.print(f"{combined.path}: send aggregate.safetensors back to the clients, keep the rest.", soft_wrap=True)
+        out.table(["left out", "<why"], [[x.client, x.reason] for x in result.rejected])
+    _print_doubted(out, result)
+    out.lines(f"{combined.path}: send aggregate.safetensors back to the clients, keep the rest.")
 
 
-def _print_change(voice: Voice, combined: Combined) -> None:
+def _print_doubted(out: Output, result: Aggregate) -> None:
+    """Print the clients that are not to be trusted, outlying ones first, and why."""
+    doubted = sorted(
+        (row for row in result.trust or () if row.verdict != "trusted"), key=lambda row: (row.verdict, -row.angle)
+    )
+    if not doubted:
+        out.text("All clients agree: none is outlying or weak.")
+        return
+    out.table(["client", "<verdict", "<why"], [[row.client, row.verdict, row.reason] for row in doubted])
+    n_out = sum(row.verdict == "outlying" for row in doubted)
+    out.text(f"Not to be trusted: {n_out} outlying of {len(result.clients)} clients; weak: {len(doubted) - n_out}.")
+
+
+def _change_lines(combined: Combined) -> list[str]:
+    """Return what changed against an earlier aggregate; nothing if there is none."""
     change = combined.change
-    assert change is not None
+    if change is None:
+        return []
     same = [k for k, place in enumerate(change.places) if place >= 0]
     most = max((float(change.angles[k]) for k in same), default=0.0)
-    moved = [f"{change.places[k]} is now {k}" for k in same if change.places[k] != k]
-    lines = [f"Against {combined.against}:"]
-    lines.append(f"  {len(same)} components are the same, turned by {most:.2f} degrees at most")
-    lines += [f"  component {', '.join(moved)}"] if moved else []
-    lines += [f"  new: component {', '.join(map(str, change.new))}"] if change.new else []
-    lines += [f"  gone: component {', '.join(map(str, change.gone))} of then"] if change.gone else []
-    lines += [f"  clients that joined: {', '.join(combined.joined)}"] if combined.joined else []
-    lines += [f"  clients that left: {', '.join(combined.left)}"] if combined.left else []
-    voice.out.print("\n".join(lines), soft_wrap=True)
+    details = {
+        "component": [f"{change.places[k]} is now {k}" for k in same if change.places[k] != k],
+        "new: component": change.new,
+        "gone, by the earlier numbers: component": change.gone,
+        "clients that joined:": combined.joined,
+        "clients that left:": combined.left,
+    }
+    return [
+        f"Against {combined.against}:",
+        f"  {len(same)} components are the same, turned by {most:.2f} degrees at most",
+        *(f"  {what} {', '.join(map(str, which))}" for what, which in details.items() if which),
+    ]

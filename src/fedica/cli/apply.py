@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedica.cli.output import Json, Quiet, Verbose, Voice
-from fedica.cli.reading import (
-    DATA,
-    ChannelTypes,
-    Detrend,
-    EEGReference,
-    Highpass,
-    KeepBads,
-    Layer,
-    Mask,
-    Reference,
-    Smoothing,
-    Standardize,
-)
+from fedica.cli.options import DATA, with_read_options
+from fedica.cli.output import Output, with_output
+
+if TYPE_CHECKING:
+    from fedica.workflow import Applied
 
 
+@with_output
+@with_read_options
 def apply(
+    *,
     aggregate: Annotated[
         Path, typer.Argument(metavar="AGGREGATE", help="aggregate.safetensors from the coordinator, or its folder.")
     ],
@@ -37,29 +31,18 @@ def apply(
     ] = None,
     solver: Annotated[str, typer.Option(metavar="NAME", help="Solver of its own fit, to compare with.")] = "auto",
     drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Drop rows with missing values.")] = False,
-    highpass: Highpass = 1.0,
-    reference: EEGReference = Reference.average,
-    channel_types: ChannelTypes = "eeg",
-    keep_bads: KeepBads = False,
-    mask: Mask = None,
-    smoothing: Smoothing = 0.0,
-    standardize: Standardize = True,
-    detrend: Detrend = True,
-    layer: Layer = None,
+    options: Any,
     random_state: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of its own fit and of the split.")] = 0,
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Recover this client's sources with the global mixing matrix.
 
     Says whether they are more independent than those of the client's own fit, by the mean squared fourth-order
     cross-cumulant on samples that its own fit did not see. Nothing leaves the client.
     """
-    from fedica.readers import ReadOptions
     from fedica.workflow import apply_global
 
-    with Voice(as_json=as_json, verbose=verbose, quiet=quiet) as voice:
+    with out:
         applied = apply_global(
             aggregate,
             data,
@@ -69,23 +52,17 @@ def apply(
             solver=solver,
             drop_missing=drop_missing,
             random_state=random_state,
-            options=ReadOptions(
-                highpass=highpass,
-                reference=reference.value,
-                channel_types=channel_types,
-                keep_bads=keep_bads,
-                mask=mask,
-                smoothing=smoothing,
-                standardize=standardize,
-                detrend=detrend,
-                layer=layer,
-            ),
-            progress=voice.progress,
+            options=options,
+            progress=out.progress,
         )
-    voice.notes(applied.notes)
+    _show(out, applied)
+
+
+def _show(out: Output, applied: Applied) -> None:
+    out.notes(applied.notes)
     n_samples, n_sources = applied.recovered.sources.shape
     labels = applied.recovered.labels.tolist()
-    shown = {
+    fields = {
         "path": applied.path,
         "n_samples": n_samples,
         "components": labels,
@@ -94,12 +71,12 @@ def apply(
         "more_independent": applied.more_independent,
         "notes": list(applied.notes),
     }
-    if voice.result(shown):
-        voice.out.print(f"{n_sources} sources of {n_samples} samples, components {', '.join(map(str, labels))}.")
+    if out.result(fields):
+        out.text(f"{n_sources} sources of {n_samples} samples, components {', '.join(map(str, labels))}.")
         if applied.more_independent is not None:
-            verdict = "more" if applied.more_independent else "not more"
-            voice.out.print(
-                f"On samples that its own fit did not see they are {verdict} independent than those of its own fit: "
+            out.text(
+                "On samples that its own fit did not see they are "
+                f"{'more' if applied.more_independent else 'not more'} independent than those of its own fit: "
                 f"mean squared cross-cumulant {applied.global_dependence:.4g} against {applied.own_dependence:.4g}."
             )
-        voice.out.print(f"{applied.path}", soft_wrap=True)
+        out.lines(applied.path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PLAIN_WIDTH = 100
-"""Characters a line when the output is not a terminal, whatever the machine that runs it thinks."""
+"""Characters per line when the output is not a terminal."""
 
 
 class PlainCommand(TyperCommand):
@@ -33,7 +35,23 @@ class PlainCommand(TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         """Return the help text."""
+        for parameter in self.params:
+            if getattr(parameter, "help", None):
+                vars(parameter)["help"] = name_choices(vars(parameter)["help"])
         return super().get_help(ctx).replace("\\[", "[")
+
+
+def name_choices(text: str) -> str:
+    """Replace ``{fedica.local.SOLVERS}`` by the names declared there: "auto, l4 or picard".
+
+    The library is imported when help is shown, not when the program starts: that takes long.
+    """
+
+    def names(found: re.Match[str]) -> str:
+        *first, last = getattr(import_module(found[1]), found[2])
+        return f"{', '.join(first)} or {last}"
+
+    return re.sub(r"\{([\w.]+)\.(\w+)\}", names, text)
 
 
 def make_plain(app: typer.Typer) -> None:
@@ -70,13 +88,13 @@ def print_table(
     Parameters
     ----------
     out : rich.console.Console
-        Where to, from `console`.
+        Where to print, from `console`.
     columns : sequence of str
         Headings. One that starts with "<" is a column of text, lined up on the left.
     rows : iterable of sequence of str
-        One text a column.
+        One text per column.
     strong : iterable of int
-        Numbers of the rows to stress.
+        Numbers of the rows to print in bold.
     """
     from rich import box
     from rich.table import Table

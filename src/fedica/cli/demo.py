@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedica.cli.console import print_table
-from fedica.cli.output import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Output, with_output
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fedica.simulate.demo import DemoResult
 
 
+@with_output
 def demo(
+    *,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="DIR", help="Folder for contributions, picture, result and report."),
@@ -28,29 +27,37 @@ def demo(
     random_state: Annotated[
         int, typer.Option(min=0, metavar="N", help="Draws the mixing matrix and the clients' faults.")
     ] = 0,
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Recover six mixed photographs from twelve clients, five of them bad.
 
-    Six photographs are mixed by one matrix that nobody knows. Every client holds a tile of the mixtures, runs ICA on it
+    Six photographs are mixed by one unknown matrix. Every client holds a tile of the mixtures, runs ICA on it
     and sends one small file; the server puts the files together. Prints the error of every client alone and of every
     way to aggregate, and saves a picture of what was recovered, the result and its report. Needs no network and less
     than half a minute.
     """
-    from fedica.exchange import Received, read_contributions, write_folder
-    from fedica.report import write_report
     from fedica.simulate.demo import run_demo
 
-    with Voice(as_json=as_json, verbose=verbose, quiet=quiet) as voice:
-        result = run_demo(output, condition=condition, random_state=random_state, progress=voice.progress)
-        voice.progress("the report is written")
-        received = [x for x in read_contributions(result.contributions) if isinstance(x, Received)]
-        write_folder(result.aggregate, output / "result", provenance=[x.provenance for x in received])
-        page = write_report(output / "result", image="no")  # six mixtures are channels, not pixels
-    if voice.result(_fields(result, page)):
-        _print(voice.out, result, page)
+    with out:
+        result = run_demo(output, condition=condition, random_state=random_state, progress=out.progress)
+        out.progress("the report is written")
+        page = _write_result(result, output / "result")
+    if out.result(_fields(result, page)):
+        _print_clients(out, result)
+        _print_methods(out, result)
+        out.text(_conclusion(result))
+        out.lines("", f"Picture: {result.picture}", f"Report: {page}", f"Contributions: {result.contributions}")
+        out.lines(f"Done in {result.seconds:.1f} s.")
+
+
+def _write_result(result: DemoResult, folder: Path) -> Path:
+    """Write the result folder with its report; return the report's path."""
+    from fedica.exchange import Received, read_contributions, write_folder
+    from fedica.report import write_report
+
+    received = [x for x in read_contributions(result.contributions) if isinstance(x, Received)]
+    write_folder(result.aggregate, folder, provenance=[x.provenance for x in received])
+    return write_report(folder, image="no")  # six mixtures are channels, not pixels
 
 
 def _fields(result: DemoResult, page: Path) -> dict[str, Any]:
@@ -67,51 +74,38 @@ def _fields(result: DemoResult, page: Path) -> dict[str, Any]:
     }
 
 
-def _print(out: Console, result: DemoResult, page: Path) -> None:
-    out.print(f"Six photographs, mixed by one unknown matrix. {len(result.clients)} clients hold a tile each.\n")
-    print_table(
-        out,
-        ["client", "<holds", "<fault", "error alone", "bytes sent", "<server's verdict"],
+def _print_clients(out: Output, result: DemoResult) -> None:
+    out.text(f"Six photographs, mixed by one unknown matrix. {len(result.clients)} clients hold a tile each.\n")
+    rows = [
         [
-            [
-                c.client,
-                f"{c.height} x {c.width} pixels",
-                "" if c.fault == "none" else c.fault,
-                _four(c.error),
-                str(c.sent),
-                c.verdict,
-            ]
-            for c in result.clients
-        ],
-    )
-    print_table(
-        out,
-        ["aggregated by", "error", "seconds"],
-        [[row.method, _four(row.error), f"{row.seconds:.3f}"] for row in result.methods],
-        strong=[k for k, row in enumerate(result.methods) if row.method == result.default],
-    )
-    out.print(_conclusion(result))
-    out.print(f"\nPicture: {result.picture}", soft_wrap=True)
-    out.print(f"Report: {page}", soft_wrap=True)
-    out.print(f"Contributions: {result.contributions}", soft_wrap=True)
-    out.print(f"Done in {result.seconds:.1f} s.")
+            c.client,
+            f"{c.height} x {c.width} pixels",
+            "" if c.fault == "none" else c.fault,
+            f"{c.error:.4f}",
+            str(c.sent),
+            c.verdict,
+        ]
+        for c in result.clients
+    ]
+    out.table(["client", "<holds", "<fault", "error alone", "bytes sent", "<server's verdict"], rows)
+
+
+def _print_methods(out: Output, result: DemoResult) -> None:
+    rows = [[row.method, f"{row.error:.4f}", f"{row.seconds:.3f}"] for row in result.methods]
+    default = [k for k, row in enumerate(result.methods) if row.method == result.default]
+    out.table(["aggregated by", "error", "seconds"], rows, strong=default)
 
 
 def _conclusion(result: DemoResult) -> str:
-    """Say in plain words what the numbers mean; every statement is computed, so it holds for any random state."""
+    """Return what the numbers mean in plain words; every statement is computed, so it holds for any random state."""
     error = result.error_of(result.default)
     n_clients = len(result.clients)
     n_bad = sum(c.fault != "none" for c in result.clients)
     n_beaten = sum(error < c.error for c in result.clients)
     return (
-        "An error of 0 is the exact mixing matrix; about 1, nothing of it. No pixel left its client: each sent one "
-        f"file of {max(c.sent for c in result.clients)} bytes or less, once. From these {result.default} finds the "
-        f"matrix with an error of {_four(error)}, smaller than what {n_beaten} of the {n_clients} clients find alone, "
-        f"though {n_bad} of them are bad. One ICA on all pixels in one place, the wrong ones among them, has "
-        f"{_four(result.pooled)}; had somebody known which pixels are right, and pooled only those, "
-        f"{_four(result.pooled_honest)}."
+        "An error of 0 is exact; about 1 means no recovery. No pixel left its client: each sent one file of "
+        f"{max(c.sent for c in result.clients)} bytes or less, once. From these {result.default} finds the matrix with "
+        f"an error of {error:.4f}, smaller than what {n_beaten} of the {n_clients} clients find alone, though {n_bad} "
+        f"of them are bad. One ICA on all pixels in one place, the bad ones included, has {result.pooled:.4f}; on the "
+        f"good pixels alone, which nobody can pick without knowing the truth, {result.pooled_honest:.4f}."
     )
-
-
-def _four(error: float) -> str:
-    return f"{error:.4f}"

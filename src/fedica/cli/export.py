@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
-from fedica.cli.output import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Output, with_output
 
 
+@with_output
 def export(
+    *,
     result: Annotated[
         Path, typer.Argument(metavar="RESULT", help="The result folder, or aggregate.safetensors of it.")
     ],
@@ -32,9 +34,7 @@ def export(
     study: Annotated[
         Path | None, typer.Option(metavar="FILE", help="EEG: the study, if there is one; for -ica.fif.")
     ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Write the result for other tools; the name of OUT tells the format.
 
@@ -44,10 +44,9 @@ def export(
     """
     from fedica.workflow import export as write
 
-    with Voice(as_json=as_json, verbose=verbose, quiet=quiet) as voice:
-        voice.progress(f"writing {output}")
+    with out:
+        out.progress(f"writing {output}")
         exported = write(result, output, mask=mask, like=like, study=study)
-    voice.notes(exported.notes)
-    if voice.result({"paths": list(exported.paths), "notes": list(exported.notes)}):
-        for path in exported.paths:
-            voice.out.print(path, soft_wrap=True)
+    out.notes(exported.notes)
+    if out.result({"paths": list(exported.paths), "notes": list(exported.notes)}):
+        out.lines(*exported.paths)

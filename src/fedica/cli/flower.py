@@ -8,24 +8,20 @@ from typing import Annotated
 import typer
 
 from fedica.cli.console import examples
-from fedica.cli.output import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Output, with_output
 
 app = typer.Typer(no_args_is_help=True, help="A federation over the network, run by Flower.")
 
 
-@app.command(
-    epilog=examples(
-        "fedica flower certs certs --clients a,b,c --host coordinator.example.org",
-    )
-)
+@app.command(epilog=examples("fedica flower certs certs --clients a,b,c --host coordinator.example.org"))
+@with_output
 def certs(
+    *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the files; it must not hold any yet.")],
     clients: Annotated[str, typer.Option(metavar="NAMES", help="The clients, with commas between them.")],
     host: Annotated[str, typer.Option(metavar="HOST", help="Name or address by which they reach the coordinator.")],
     days: Annotated[int, typer.Option(min=1, max=3650, metavar="N", help="How long the certificates hold.")] = 730,
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Make a CA, the server's certificates, and a node key for each client.
 
@@ -34,19 +30,18 @@ def certs(
     """
     from fedica.flower.certs import make_certificates
 
-    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
-    voice.progress(f"making certificates for {host}")
+    out.progress(f"making certificates for {host}")
     made = make_certificates(folder, [name.strip() for name in clients.split(",")], host=host, days=days)
     shown = {
         "folder": str(made.folder),
         "ca": str(made.ca),
         "keys": [str(path) for path in sorted(made.nodes.glob("*.key"))],
     }
-    if voice.result(shown):
-        voice.out.print(
-            f"{made.ca}: send it to every client\n{made.nodes}: send each CLIENT.key to its client alone, then delete "
-            f"it here; keep each CLIENT.pub\n{made.folder / 'ca.key'}: put it in a safe, the next certificate needs it",
-            soft_wrap=True,
+    if out.result(shown):
+        out.lines(
+            f"{made.ca}: send it to every client",
+            f"{made.nodes}: send each CLIENT.key to its client alone, then delete it here; keep each CLIENT.pub",
+            f"{made.folder / 'ca.key'}: put it in a safe, the next certificate needs it",
         )
 
 
@@ -55,7 +50,9 @@ def certs(
         "fedica flower new federation --certs certs --host coordinator.example.org --study study.json",
     )
 )
+@with_output
 def new(
+    *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write; it must be empty or absent.")],
     certificates: Annotated[Path, typer.Option("--certs", metavar="DIR", help="What fedica flower certs made.")],
     host: Annotated[str, typer.Option(metavar="HOST", help="Name or address by which clients reach the coordinator.")],
@@ -67,9 +64,7 @@ def new(
         int, typer.Option(min=1, max=65535, metavar="N", help="The SuperLink's port, on loopback.")
     ] = 8000,
     study: Annotated[Path | None, typer.Option(metavar="FILE", help="The study that all agreed on.")] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Write the folder of a federation.
 
@@ -78,27 +73,24 @@ def new(
     """
     from fedica.flower.scaffold import Federation, write_federation
 
-    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
-    voice.progress(f"writing {folder}")
+    out.progress(f"writing {folder}")
     written = write_federation(folder, Federation(host, port, superlink_port, certificates, listen), study=study)
-    if voice.result({"folder": str(folder), "files": [str(path) for path in written]}):
-        voice.out.print("\n".join(map(str, written)), soft_wrap=True)
-        voice.out.print(f"The commands that run it: fedica flower up {folder}", soft_wrap=True)
+    if out.result({"folder": str(folder), "files": [str(path) for path in written]}):
+        out.lines(*written, f"The commands that run it: fedica flower up {folder}")
 
 
 @app.command(epilog=examples("fedica flower up federation"))
+@with_output
 def up(
+    *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What fedica flower new wrote.")],
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Show the exact commands that run a federation, for each machine."""
     from fedica.flower.commands import commands
 
-    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
-    voice.progress(f"reading {folder}")
+    out.progress(f"reading {folder}")
     plan = commands(folder)
-    if voice.result({"commands": [{"where": title, "lines": lines} for title, lines in plan]}):
+    if out.result({"commands": [{"where": title, "lines": lines} for title, lines in plan]}):
         for title, lines in plan:
-            voice.out.print("\n".join([f"# {title}", *lines, ""]), soft_wrap=True)
+            out.lines(f"# {title}", *lines, "")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedica.cli.console import print_table
-from fedica.cli.output import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Output, with_output
+
+if TYPE_CHECKING:
+    from fedica.workflow import Field
 
 
+@with_output
 def inspect(
+    *,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Contributions, aggregates, studies, keys.")],
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Check files and list every field in them.
 
@@ -24,23 +27,22 @@ def inspect(
     """
     from fedica.workflow import inspect_file
 
-    with Voice(as_json=as_json, verbose=verbose, quiet=quiet) as voice:
-        found = []
+    found = []
+    with out:
         for file in files:
-            voice.progress(f"reading {file}")
+            out.progress(f"reading {file}")
             found.append(inspect_file(file))
-    shown = [
-        {
-            "path": item.path,
-            "format": item.format,
-            "n_bytes": item.n_bytes,
-            "sha256": item.sha256,
-            "fields": {field.name: {"n_bytes": field.n_bytes, "value": field.value} for field in item.fields},
-        }
-        for item in found
-    ]
-    if voice.result({"files": shown}):
+    if out.result({"files": [{**vars(item), "fields": fields_json(item.fields)} for item in found]}):
         for item in found:
-            voice.out.print(f"{item.path}: {item.format}, {item.n_bytes} bytes\nSHA-256 {item.sha256}", soft_wrap=True)
-            rows = [[field.name, str(field.n_bytes), field.value] for field in item.fields]
-            print_table(voice.out, ["field", "bytes", "<value"], rows)
+            out.lines(f"{item.path}: {item.format}, {item.n_bytes} bytes", f"SHA-256 {item.sha256}")
+            print_fields(out, item.fields)
+
+
+def fields_json(fields: Iterable[Field]) -> dict[str, Any]:
+    """Return the fields of a file for programs."""
+    return {field.name: {"n_bytes": field.n_bytes, "value": field.value} for field in fields}
+
+
+def print_fields(out: Output, fields: Iterable[Field]) -> None:
+    """Print the fields of a file as a table."""
+    out.table(["field", "bytes", "<value"], [[field.name, str(field.n_bytes), field.value] for field in fields])

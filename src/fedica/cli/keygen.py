@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from fedica.cli.output import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Output, with_output
 
 
+@with_output
 def keygen(
+    *,
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="The client that the key stands for.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the two files.")] = Path(),
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Make the key that a client signs its contribution with.
 
@@ -25,13 +25,12 @@ def keygen(
     from fedica.exchange import keygen as make_key
     from fedica.exchange import read_public_key
 
-    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
-    voice.progress(f"making a key for {client}")
+    out.progress(f"making a key for {client}")
     private, public = make_key(client, output)
     fingerprint = read_public_key(public)[1]
-    if voice.result({"client": client, "private": str(private), "public": str(public), "ed25519": fingerprint}):
-        voice.out.print(
-            f"{private}: private; keep it, never send it\n{public}: send it to the coordinator\n"
+    if out.result({"client": client, "private": str(private), "public": str(public), "ed25519": fingerprint}):
+        out.lines(
+            f"{private}: private; keep it, never send it",
+            f"{public}: send it to the coordinator",
             f"public key {fingerprint}",
-            soft_wrap=True,
         )

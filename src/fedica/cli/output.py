@@ -1,4 +1,4 @@
-"""How loud a command is: what it prints for people, for programs, or not at all."""
+"""What a command prints: for people, for programs, or nothing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from typing import Annotated, Any, Self
 import typer
 
 from fedica.cli.console import console, print_table
+from fedica.cli.options import bundled
 from fedica.errors import OptionError
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is being done.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
+class Output:
+    """What a command prints while it works and when it is done; its parameters are options of the command.
 
-class Voice:
-    """What a command says while it works and when it is done.
-
-    Results go to stdout; notes and progress to stderr. On a terminal, progress is a line that comes and goes.
+    Results go to stdout; notes and progress to stderr. On a terminal, progress is one line that is rewritten, between
+    entering and leaving this context.
 
     Parameters
     ----------
@@ -36,18 +34,23 @@ class Voice:
         Nothing but errors.
     """
 
-    def __init__(self, *, as_json: bool, verbose: bool, quiet: bool) -> None:
+    def __init__(
+        self,
+        as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+        verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is being done.")] = False,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    ) -> None:
         if quiet and (verbose or as_json):
             raise OptionError("--quiet cannot be combined with --verbose or --json.")
         self.as_json, self.verbose, self.quiet = as_json, verbose, quiet
-        self.out = console()
+        self._console = console()
         self._started = time.monotonic()
         self._stack = ExitStack()
         self._status: Any = None
 
     def __enter__(self) -> Self:
-        if self.out.is_terminal and not (self.quiet or self.verbose or self.as_json):
-            self._status = self._stack.enter_context(self.out.status("starting"))
+        if self._console.is_terminal and not (self.quiet or self.verbose or self.as_json):
+            self._status = self._stack.enter_context(self._console.status("starting"))
         return self
 
     def __exit__(
@@ -58,8 +61,13 @@ class Voice:
 
     @property
     def may_ask(self) -> bool:
-        """Whether somebody is there to answer."""
+        """Whether a person is at the terminal to answer."""
         return sys.stdin.isatty() and sys.stderr.isatty() and not (self.quiet or self.as_json)
+
+    @property
+    def bar(self) -> bool:
+        """Whether a progress bar may be drawn."""
+        return not (self.quiet or self.as_json)
 
     def progress(self, text: str) -> None:
         """Say what is being done."""
@@ -69,7 +77,7 @@ class Voice:
             typer.echo(f"{time.monotonic() - self._started:6.1f} s  {text}", err=True)
 
     def ask(self, question: str) -> bool:
-        """Ask somebody yes or no."""
+        """Ask the person at the terminal yes or no."""
         if self._status is not None:
             self._status.stop()
         answer = typer.confirm(question, default=False, err=True)
@@ -78,7 +86,7 @@ class Voice:
         return answer
 
     def notes(self, notes: Iterable[str]) -> None:
-        """Say what was noticed; with --json the notes are part of the object."""
+        """Print notes on stderr; with --json they are part of the object."""
         if not (self.quiet or self.as_json):
             for note in notes:
                 typer.echo(f"Note: {note[:1].upper()}{note[1:]}", err=True)
@@ -89,13 +97,28 @@ class Voice:
             typer.echo(json.dumps(fields, ensure_ascii=False, indent=2, allow_nan=False))
         return not (self.as_json or self.quiet)
 
-    def table(self, headings: Sequence[str], lines: Sequence[Sequence[str]], files: Sequence[Path], lacks: str) -> None:
-        """Print a table, and the files that hold it and its figures; `lacks` says why one is not there."""
-        notes = [lacks] if lacks else []
+    def text(self, text: str) -> None:
+        """Print sentences, wrapped to the width of the terminal."""
+        self._console.print(text)
+
+    def lines(self, *lines: object) -> None:
+        """Print lines as they are: a path or a command is never wrapped."""
+        for line in lines:
+            self._console.print(str(line), soft_wrap=True)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, strong: Iterable[int] = ()) -> None:
+        """Print a table; see `print_table`."""
+        print_table(self._console, columns, rows, strong=strong)
+
+    def measured(self, columns: Sequence[str], rows: Sequence[Sequence[str]], files: Sequence[Path], note: str) -> None:
+        """Print a table of measurements and the files with them; `note`, unless empty, says why a file is missing."""
+        notes = [note] if note else []
         self.notes(notes)
-        names = [heading.removeprefix("<") for heading in headings]
-        table = [dict(zip(names, line, strict=True)) for line in lines]
+        names = [column.removeprefix("<") for column in columns]
+        table = [dict(zip(names, row, strict=True)) for row in rows]
         if self.result({"table": table, "files": [str(path) for path in files], "notes": notes}):
-            print_table(self.out, headings, lines)
-            for path in files:
-                self.out.print(str(path), soft_wrap=True)
+            self.table(columns, rows)
+            self.lines(*files)
+
+
+with_output = bundled("out", Output)

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from fedica.cli.console import name_choices
+
 HEAD = """# The commands
 
 This page is made from the commands by `python -m fedica.cli.pages > docs/cli.md`; a test checks that it is up to date.
@@ -56,7 +58,7 @@ def _takes(option: Any) -> str:
 
 
 def _help(parameter: Any) -> str:
-    text = parameter.help or ""
+    text = name_choices(parameter.help or "")
     default = parameter.default
     if parameter.required:
         return f"{text} Required."

@@ -21,7 +21,7 @@ def report(
         Path | None, typer.Option(metavar="OUT", help="Also write the figures, as SVG and PDF, to this folder.")
     ] = None,
     image: Annotated[
-        str, typer.Option(metavar="HxW", help="The features are pixels, so many lines and columns; or: auto, no.")
+        str, typer.Option(metavar="HxW", help="The features are pixels, in H rows and W columns; or: auto, no.")
     ] = "auto",
 ) -> None:
     """Write the report of a result: one HTML file that any browser opens, without a network.
@@ -49,5 +49,5 @@ def parse_image(text: str) -> tuple[int, int] | str:
         return text
     found = re.fullmatch(r"(\d{1,6})\s*[xX×]\s*(\d{1,6})", text.strip())
     if found is None:
-        raise OptionError(f"--image must be like 28x28, or auto, or no; {text!r:.60} came.")
+        raise OptionError(f"--image must be like 28x28, or auto, or no; got {text!r:.60}.")
     return int(found[1]), int(found[2])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fedica.cli.console import examples
-from fedica.cli.output import Json, Quiet, Verbose, Voice
+from fedica.cli.options import Choice
+from fedica.cli.output import Output, with_output
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
-class WhichPreset(StrEnum):
+class PresetName(Choice):
     """Whose settings."""
 
     paper = "paper"
@@ -34,10 +34,12 @@ def reproduce() -> None:
         "fedica reproduce figure-1 --also consensus --trials 2",
     ),
 )
+@with_output
 def figure_1(
+    *,
     preset: Annotated[
-        WhichPreset, typer.Option(help="The settings of the paper's text, or of its authors' code.")
-    ] = WhichPreset.paper,
+        PresetName, typer.Option(help="The settings of the paper's text, or of its authors' code.")
+    ] = PresetName.paper,
     also: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A method of fedica aggregate beside the paper's; may be repeated."),
@@ -49,9 +51,7 @@ def figure_1(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the rows and the figure.")
     ] = Path("fedica-figure-1"),
     jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one per core by default.")] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Draw the paper's Figure 1: error against clients, samples and share of the corrupted ones.
 
@@ -60,13 +60,10 @@ def figure_1(
     """
     from fedica.simulate.figure1 import draw_figure1, reproduce_figure1, table_figure1
 
-    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
-    table = output / f"figure-1-{preset.value}.csv"
-    voice.progress(f"measuring; rows go to {table}")
-    rows = reproduce_figure1(
-        preset.value, folder=output, also=also or (), trials=trials, n_jobs=jobs, progress=not (quiet or as_json)
-    )
-    headings, lines = table_figure1(rows, preset.value)
-    voice.progress(f"drawing {len(rows)} rows")
-    files, missing = draw_figure1(rows, preset.value, folder=output)
-    voice.table(headings, lines, [table, *files], missing)
+    table = output / f"figure-1-{preset}.csv"
+    out.progress(f"measuring; rows go to {table}")
+    rows = reproduce_figure1(preset, folder=output, also=also or (), trials=trials, n_jobs=jobs, progress=out.bar)
+    headings, lines = table_figure1(rows, preset)
+    out.progress(f"drawing {len(rows)} rows")
+    files, missing = draw_figure1(rows, preset, folder=output)
+    out.measured(headings, lines, [table, *files], missing)

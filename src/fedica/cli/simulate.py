@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedica.cli.console import print_table
-from fedica.cli.output import Json, Quiet, Verbose, Voice
+from fedica.cli.output import Output, with_output
 
 if TYPE_CHECKING:
-    from fedica.simulate.attacks import Attack
+    from fedica.simulate.grid import Row
 
 
+@with_output
 def simulate(
+    *,
     attack: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME[:STRENGTH]", help="An attack, e.g. rotation:15; may be repeated; all by default."),
@@ -57,9 +57,7 @@ def simulate(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the rows, the table and the figure.")
     ] = Path("fedica-simulate"),
     list_attacks: Annotated[bool, typer.Option("--list", help="List the attacks and stop.")] = False,
-    as_json: Json = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    out: Output,
 ) -> None:
     """Measure what a share of bad clients costs each way to aggregate.
 
@@ -68,30 +66,18 @@ def simulate(
     stops it; the same command again goes on where it stopped.
     """
     from fedica.simulate.attacks import ATTACKS
+    from fedica.simulate.robustness import COMPARED, SHARES, Setting, run_robustness
 
-    voice = Voice(as_json=as_json, verbose=verbose, quiet=quiet)
     if list_attacks:
-        _list(voice, ATTACKS)
+        _list(out)
         return
-
-    from fedica.exchange.files import write_atomic
-    from fedica.simulate.robustness import (
-        COMPARED,
-        SHARES,
-        Setting,
-        draw_robustness,
-        markdown,
-        run_robustness,
-        table_robustness,
-    )
-
     settings = [
         Setting(k, r, features, components_per_client, skew, c, leak, samples, law)
         for k in clients
         for r in components
         for c in condition
     ]
-    voice.progress(f"measuring; rows go to {output / 'simulate.csv'}")
+    out.progress(f"measuring; rows go to {output / 'simulate.csv'}")
     rows = run_robustness(
         settings,
         path=output / "simulate.csv",
@@ -100,34 +86,33 @@ def simulate(
         methods=method or COMPARED,
         trials=trials,
         n_jobs=jobs,
-        progress=not (quiet or as_json),
+        progress=out.bar,
     )
-    headings, lines = table_robustness(rows)
-    write_atomic(output / "simulate.md", [markdown(headings, lines).encode()])
-    voice.progress(f"drawing {len(rows)} rows")
-    files, missing = draw_robustness(rows, output / "simulate")
-    voice.table(headings, lines, [output / "simulate.csv", output / "simulate.md", *files], missing)
+    _show(out, rows, output)
 
 
-def _list(voice: Voice, attacks: Mapping[str, Attack]) -> None:
-    shown = [
-        {
-            "attack": name,
-            "strength": a.strength,
-            "meaning": a.meaning,
-            "colluding": a.colluding,
-            "beyond_spread": a.beyond_spread,
-            "mistake": a.mistake,
-        }
-        for name, a in attacks.items()
-    ]
-    if voice.result({"attacks": shown}):
-        print_table(
-            voice.out,
+def _show(out: Output, rows: list[Row], folder: Path) -> None:
+    from fedica.exchange.files import write_atomic
+    from fedica.simulate.robustness import draw_robustness, markdown, table_robustness
+
+    columns, lines = table_robustness(rows)
+    write_atomic(folder / "simulate.md", [markdown(columns, lines).encode()])
+    out.progress(f"drawing {len(rows)} rows")
+    files, missing = draw_robustness(rows, folder / "simulate")
+    out.measured(columns, lines, [folder / "simulate.csv", folder / "simulate.md", *files], missing)
+
+
+def _list(out: Output) -> None:
+    from fedica.simulate.attacks import ATTACKS
+
+    fields = ("strength", "meaning", "colluding", "beyond_spread", "mistake")
+    shown = [{"attack": name, **{field: getattr(a, field) for field in fields}} for name, a in ATTACKS.items()]
+    if out.result({"attacks": shown}):
+        out.table(
             ["attack", "<strength", "colluding", "beyond the spread", "honest mistake"],
             [
                 [name, f"{a.strength:g} ({a.meaning})", _yes(a.colluding), _yes(a.beyond_spread), _yes(a.mistake)]
-                for name, a in attacks.items()
+                for name, a in ATTACKS.items()
             ],
         )
 
