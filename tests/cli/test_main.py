@@ -13,7 +13,6 @@ import time
 import warnings
 from dataclasses import fields
 from importlib.resources import files
-from inspect import signature
 
 import pytest
 import typer
@@ -23,13 +22,12 @@ import fedica
 from fedica.cli import Sentences, app, main
 from fedica.cli.aggregate import FailOn
 from fedica.cli.console import console, examples, make_plain, print_table
-from fedica.cli.options import Independence, Mixing, Reference, read_options
+from fedica.cli.options import Independence, Mixing
 from fedica.cli.reproduce import PresetName
 from fedica.cli.study import Declare
 from fedica.errors import DataError, MissingExtraError
 from fedica.local import SOLVERS
 from fedica.readers import ReadOptions
-from fedica.readers.options import REFERENCES
 from fedica.records import DECLARE_SAMPLES, INDEPENDENCE, MIXING
 from fedica.server import AFFINITIES, METHODS
 from fedica.simulate.figure1 import PRESETS
@@ -243,7 +241,6 @@ def test_help_names_every_method_and_affinity():
         (Independence, INDEPENDENCE),
         (Mixing, MIXING),
         (Declare, DECLARE_SAMPLES),
-        (Reference, REFERENCES),
         (FailOn, FAIL_ON),
         (PresetName, PRESETS),
     ],
@@ -254,10 +251,13 @@ def test_choices_are_those_of_the_library(choice, declared):
     assert [repr(name) for name in choice] == [repr(name) for name in declared]
 
 
-def test_options_of_reading_are_those_of_the_library():
-    """The same names in the same order, with the same defaults."""
-    assert list(signature(read_options).parameters) == [field.name for field in fields(ReadOptions)]
-    assert read_options() == ReadOptions()
+@pytest.mark.parametrize("command", ["local", "apply"])
+def test_options_of_reading_are_those_of_the_library(command):
+    """Every field of ReadOptions, with its help."""
+    shown = " ".join(CliRunner().invoke(app, [command, "--help"]).stdout.split())
+    for field in fields(ReadOptions):
+        assert f"--{field.name.replace('_', '-')} " in shown
+        assert field.metadata["help"] in shown
 
 
 def test_help_names_every_solver():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedica.cli.options import DATA, with_read_options
 from fedica.cli.output import Output, with_output
+from fedica.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from fedica.workflow import Applied
@@ -31,7 +32,7 @@ def apply(
     ] = None,
     solver: Annotated[str, typer.Option(metavar="NAME", help="Solver of its own fit, to compare with.")] = "auto",
     drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Drop rows with missing values.")] = False,
-    options: Any,
+    options: ReadOptions,
     random_state: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of its own fit and of the split.")] = 0,
     out: Output,
 ) -> None:

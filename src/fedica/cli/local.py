@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedica.cli.inspect import fields_json, print_fields
 from fedica.cli.options import DATA, Independence, Mixing, with_read_options
 from fedica.cli.output import Output, with_output
+from fedica.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from fedica.workflow import Contributed
@@ -44,7 +45,7 @@ def local(
         Path | None, typer.Option(metavar="FILE", help="Which columns, in which order: one name per line.")
     ] = None,
     drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Drop rows with missing values.")] = False,
-    options: Any,
+    options: ReadOptions,
     min_samples: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Refuse fewer samples; the study's number holds too.")
     ] = None,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import Field, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from fedica.read_options import ReadOptions
 
 Command = Callable[..., None]
 
@@ -19,38 +21,54 @@ DATA = (
 )
 
 
-def bundled(name: str, make: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Return a decorator that gives a command the options of `make` in place of its parameter `name`.
+class Choice(StrEnum):
+    """Names to choose from: a member is a str, and is shown as one in messages."""
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+
+def bundled(name: str, make: Callable[..., Any], options: Iterable[Parameter]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command some options in place of its parameter `name`.
 
     Parameters
     ----------
     name : str
-        A parameter of the command. It is passed what `make` returns.
+        A parameter of the command.
     make : callable
-        Called with the values of its options, which are declared in its signature, as typer reads them.
+        Called with the values of the options; what it returns is passed as `name`.
+    options : iterable of inspect.Parameter
+        The options, annotated as typer reads them.
     """
-    options = signature(make, eval_str=True).parameters
-    added = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options.values()]
+    added = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(**values: Any) -> None:
-            made = make(**{option: values.pop(option) for option in options})
+            made = make(**{option.name: values.pop(option.name) for option in added})
             command(**{name: made}, **values)
 
-        own = signature(command, eval_str=True).parameters
-        shown = [option for key, old in own.items() for option in (added if key == name else [old])]
+        own = signature(command, eval_str=True).parameters.values()
+        shown = [option for old in own for option in (added if old.name == name else [old])]
         vars(run)["__signature__"] = Signature(shown)
         return run
 
     return decorate
 
 
-class Choice(StrEnum):
-    """Names to choose from: a member is a str, and is shown as one in messages."""
+def options_of(record: type[Any]) -> list[Parameter]:
+    """Return the fields of a dataclass as options: its types, defaults, and the help in each field's metadata."""
+    types = get_type_hints(record)
+    return [_option(item, types[item.name]) for item in fields(record)]
 
-    def __repr__(self) -> str:
-        return repr(str(self))
+
+def _option(item: Field[Any], kind: Any) -> Parameter:
+    about = dict(item.metadata)
+    if choices := about.pop("choices", ()):
+        kind = Choice(item.name, [(choice, choice) for choice in choices])  # type: ignore[call-arg]
+    turns_on = [f"--{item.name.replace('_', '-')}"] if item.default is False else []  # and no option to turn it off
+    annotation = Annotated[kind, typer.Option(*turns_on, **about)]
+    return Parameter(item.name, Parameter.KEYWORD_ONLY, default=item.default, annotation=annotation)
 
 
 class Independence(Choice):
@@ -67,37 +85,4 @@ class Mixing(Choice):
     orthogonal = "orthogonal"
 
 
-class Reference(Choice):
-    """What EEG is measured against."""
-
-    average = "average"
-    keep = "keep"
-
-
-def read_options(
-    highpass: Annotated[
-        float, typer.Option(min=0, metavar="HZ", help="EEG, MEG: filter out what is slower; 0: no filter.")
-    ] = 1.0,
-    reference: Annotated[
-        Reference, typer.Option(help="EEG: subtract the mean of the channels, or keep the recording's reference.")
-    ] = Reference.average,
-    channel_types: Annotated[
-        str, typer.Option(metavar="TYPES", help="EEG, MEG: which channels are data: eeg, meg, mag, grad, seeg, eog ...")
-    ] = "eeg",
-    keep_bads: Annotated[bool, typer.Option("--keep-bads", help="EEG, MEG: also use channels marked as bad.")] = False,
-    mask: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="fMRI: image of the voxels to use; by default computed.")
-    ] = None,
-    smoothing: Annotated[float, typer.Option(min=0, metavar="MM", help="fMRI: width of the smoothing; 0: none.")] = 0.0,
-    standardize: Annotated[bool, typer.Option(help="fMRI: scale every voxel's time course to variance one.")] = True,
-    detrend: Annotated[bool, typer.Option(help="fMRI: remove every voxel's linear trend.")] = True,
-    layer: Annotated[str | None, typer.Option(metavar="NAME", help="AnnData: the layer to use instead of X.")] = None,
-) -> Any:
-    """Return the `ReadOptions` of a command that reads data; a test compares the names and defaults of both."""
-    values = dict(locals())
-    from fedica.readers import ReadOptions
-
-    return ReadOptions(**values)
-
-
-with_read_options = bundled("options", read_options)
+with_read_options = bundled("options", ReadOptions, options_of(ReadOptions))

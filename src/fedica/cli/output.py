@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from inspect import signature
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Self
@@ -121,4 +122,4 @@ class Output:
             self.lines(*files)
 
 
-with_output = bundled("out", Output)
+with_output = bundled("out", Output, signature(Output, eval_str=True).parameters.values())

@@ -74,11 +74,11 @@ def new_study(
         raise OptionError("a study needs its features: give either --features FILE or --from DATA.")
     if Path(output).exists():
         raise InputError(f"{output}: there is a study already, which clients may have. Choose another name.")
-    units, notes = None, ()
-    if data is None:
-        assert features is not None
-        names = read_names(features)
-    else:
+    units: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+    if features is not None:
+        names = read_names(Path(features))
+    elif data is not None:
         tell(f"reading {data}")
         names, units, notes = _features_in(data)
     study = Study(
