@@ -2,7 +2,7 @@
 
 ::
 
-    FedicaError                      one clear sentence: who, what was wanted, what came, what to do
+    FedicaError                      one clear sentence: who, what was expected, what was got, what to do
     ├── InputError (ValueError)      what was given cannot be used
     │   ├── DataError                a client's data: not finite, constant, too few samples, rank too low
     │   ├── ContributionError        one client's contribution; ``.client`` names it
@@ -13,14 +13,43 @@
     ├── FetchError                   a data set cannot be downloaded
     └── MissingExtraError (ImportError)   an optional part is not installed; says how to install it
 
-The command line turns each of them into its sentence and exit code 1.
+The command line turns each of them into its sentence and exit code 1. Programs read ``.kind`` and ``.numbers``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 
-class FedicaError(Exception):
+
+class _Told(Exception):  # noqa: N818 - an error or a warning
+    """A sentence for people, with its kind and numbers for programs.
+
+    Parameters
+    ----------
+    message : str
+        The whole sentence.
+    kind : str
+        What is wrong, in a word that does not change with the sentence; by default that of the class.
+    numbers : mapping
+        What the sentence says, by name.
+    """
+
+    kind: str = ""
+    numbers: Mapping[str, Any]
+
+    def __init__(self, message: str = "", *, kind: str = "", numbers: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind or type(self).kind
+        self.numbers = dict(numbers or {})
+
+
+class FedicaError(_Told):
     """Base of all errors raised on purpose."""
+
+
+class DataWarning(_Told, UserWarning):
+    """A client's data can be fitted, but something in it should be known."""
 
 
 class InputError(FedicaError, ValueError):
@@ -29,6 +58,8 @@ class InputError(FedicaError, ValueError):
 
 class DataError(InputError):
     """A client's data cannot be fitted."""
+
+    kind = "unusable-data"
 
 
 class ContributionError(InputError):
@@ -40,18 +71,24 @@ class ContributionError(InputError):
         The whole sentence.
     client : str
         The client that sent it.
+    kind, numbers
+        As of every error.
     """
 
-    def __init__(self, message: str, client: str) -> None:
-        super().__init__(message)
+    kind = "unusable-contribution"
+
+    def __init__(self, message: str, client: str, *, kind: str = "", numbers: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, kind=kind, numbers=numbers)
         self.client = client
 
-    def __reduce__(self) -> tuple[type[ContributionError], tuple[str, str]]:
-        return type(self), (str(self), self.client)  # survives the trip between worker processes
+    def __reduce__(self) -> tuple[type[ContributionError], tuple[str, str], dict[str, Any]]:
+        return type(self), (str(self), self.client), self.__dict__  # survives the trip between worker processes
 
 
 class PolicyError(InputError):
     """A client's own rules do not allow what was asked for."""
+
+    kind = "policy"
 
 
 class OptionError(InputError):
@@ -60,6 +97,8 @@ class OptionError(InputError):
 
 class FormatError(InputError):
     """A file is not what it should be."""
+
+    kind = "unreadable-file"
 
 
 class GroupingError(FedicaError, ValueError):

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedica.arrays import unit
 from fedica.exchange import Provenance, SigningKey, TrustedKeys
-from fedica.records import Aggregate, Certificate, Contribution, Rejection, Study, Terms, Trust
+from fedica.records import Aggregate, Certificate, Contribution, Reason, Rejection, Study, Terms, Trust
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -44,7 +44,7 @@ def aggregate() -> Aggregate:
     trust = Trust(
         ("client-a", "client-b"),
         ("trusted", "outlying"),
-        ("close to the others", "far from the others, in 2 of 2 components"),
+        (Reason("agrees", {"angle": 0.25}), Reason("far", {"angle": 45.0, "n_samples": 0, "missing": (1,)})),
         np.array([0.25, 45.0]),
         np.array([[0.0, 0.5], [45.0, 90.0]]),
         np.array([[True, True], [True, False]]),
@@ -62,7 +62,7 @@ def aggregate() -> Aggregate:
         support=np.array([2, 1]),
         spread=np.array([0.5, 12.0]),
         trust=trust,
-        rejected=(Rejection("client-c", "client 'client-c' sent 5 features; 3 were wanted.", "mail/c.safetensors"),),
+        rejected=(Rejection.because("client-c", "unnamed-features", "mail/c.safetensors", n_features=5, n_wanted=3),),
         method="consensus",
         options={"affinity": "squared", "n_init": 10, "weights": None, "cut": 2.5, "flag": True},
         atoms=atoms,

@@ -12,7 +12,7 @@ import pytest
 from fedica.errors import FormatError, InputError
 from fedica.exchange import details_from_bytes, details_to_bytes, read_details, write_details
 from fedica.exchange.format import parse, serialise
-from fedica.records import Aggregate, Certificate, Terms
+from fedica.records import Aggregate, Certificate, Reason, Rejection, Terms
 
 
 def assert_same(one: Any, other: Any, name: str = "") -> None:
@@ -81,8 +81,12 @@ def test_options_that_no_file_can_hold_are_refused(aggregate: Aggregate, value: 
         ({"options": "[" * 5000}, {}, "nests too deep"),
         ({"options": " " * 70_000}, {}, "at most 65536 characters; 70000 came"),
         ({"kmeans_objective": "much"}, {}, "'kmeans_objective' must be a number; 'much' came"),
-        ({"trust_verdict": '["trusted"]'}, {}, "2 clients need as many verdicts and reasons; 1 and 2 came"),
-        ({"rejected_source": "[]"}, {}, "three lists of rejections must be equally long"),
+        ({"trust_verdict": '["trusted"]'}, {}, "2 clients need as many verdicts and reasons; got 1 and 2"),
+        ({"trust_kind": "[]"}, {}, "2 reasons need as many kinds and numbers; got 0 and 2"),
+        ({"trust_numbers": '["{}","{}"]'}, {}, "a reason of kind 'agrees' cannot have the numbers {}"),
+        ({"trust_numbers": '["[]","{}"]'}, {}, "'trust_numbers' must hold JSON objects"),
+        ({"rejected_kind": "[]"}, {}, "1 reasons need as many kinds and numbers; got 0 and 1"),
+        ({"rejected_source": "[]"}, {}, "lists of rejections must be equally long"),
         ({}, {"labels": np.array([0, 1, 2, 0])}, "'labels' must lie from -1 to 1; 0 to 2 came"),
         ({}, {"labels": np.array([0, 1])}, "tensor 'labels' has shape (2,); R = 4 elsewhere"),
         ({}, {"signs": np.array([1.0, 0.0, 1.0, 1.0])}, "'signs' must be +1 or -1"),
@@ -105,3 +109,36 @@ def test_each_defect_has_its_sentence(
     with pytest.raises(FormatError, match=r"^d\.safetensors: ") as caught:
         details_from_bytes(b"".join(serialise(new_metadata, new_tensors)), source="d.safetensors")
     assert problem in str(caught.value)
+
+
+def test_reasons_keep_their_kinds_and_numbers(aggregate: Aggregate) -> None:
+    """Other programs need not read sentences; a kind that is not known here keeps the sentence that it came with."""
+    read = details_from_bytes(details_to_bytes(aggregate))
+    assert read.rejected == aggregate.rejected
+    assert read.trust is not None
+    assert aggregate.trust is not None
+    assert read.trust.why == aggregate.trust.why
+    assert read.trust.reason == aggregate.trust.reason
+    later = Reason("partial", {"n_matched": 3}, "matches 3 of 10 components")
+    written = replace(aggregate, trust=replace(aggregate.trust, why=(later, later)))
+    again = details_from_bytes(details_to_bytes(written)).trust
+    assert again is not None
+    assert (again.why[1], again.reason[1]) == (later, "matches 3 of 10 components")
+
+
+def test_reasons_of_the_first_version_are_sentences_alone(aggregate: Aggregate) -> None:
+    """Files of 0.1.0 have no kinds; who was withdrawn is known all the same."""
+    from fedica.exchange.details import DETAILS
+
+    old = replace(aggregate, rejected=(Rejection.because("x", "withdrawn"), *aggregate.rejected))
+    container = parse(details_to_bytes(old), DETAILS, "d")
+    metadata = {k: v for k, v in container.metadata.items() if not k.endswith(("_kind", "_numbers"))}
+    read = details_from_bytes(b"".join(serialise(metadata, container.tensors)))
+    assert read.trust is not None
+    assert old.trust is not None
+    assert {why.kind for why in read.trust.why} == {""}
+    assert read.trust.reason == old.trust.reason
+    assert [(x.kind, x.reason) for x in read.rejected] == [
+        ("withdrawn", old.rejected[0].reason),
+        ("", old.rejected[1].reason),
+    ]

@@ -5,6 +5,7 @@ A file of version 1 never changes; a new version of the format gets golden files
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from fedica import exchange
 from fedica.exchange import SigningKey, TrustedKeys
-from fedica.records import Aggregate, Contribution, Study
+from fedica.records import Aggregate, Contribution, Reason, Rejection, Study
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +55,24 @@ def test_aggregate_is_read_and_written_as_ever(golden: Path, aggregate: Aggregat
 
 
 def test_details_are_read_and_written_as_ever(golden: Path, aggregate: Aggregate) -> None:
-    """The golden details are read, and writing them gives their bytes."""
+    """The golden details, whose reasons are sentences alone, are read, and writing them gives their bytes."""
     read = exchange.read_details(golden / "details.safetensors")
     assert read.clients == aggregate.clients
+    assert aggregate.trust is not None
+    sentences = ("close to the others", "far from the others, in 2 of 2 components")
+    trust = replace(aggregate.trust, why=tuple(Reason("", text=sentence) for sentence in sentences))
+    rejected = Rejection("client-c", "client 'client-c' sent 5 features; 3 were wanted.", "mail/c.safetensors")
     data = (golden / "details.safetensors").read_bytes()
+    assert exchange.details_to_bytes(read) == data
+    assert exchange.details_to_bytes(replace(aggregate, trust=trust, rejected=(rejected,))) == data
+
+
+def test_details_with_kinds_of_reasons_are_read_and_written_as_ever(golden: Path, aggregate: Aggregate) -> None:
+    """The golden details whose reasons have kinds and numbers are read, and writing them gives their bytes."""
+    read = exchange.read_details(golden / "details-kinds.safetensors")
+    assert read.trust is not None
+    assert [why.kind for why in read.trust.why] == ["agrees", "far"]
+    data = (golden / "details-kinds.safetensors").read_bytes()
     assert exchange.details_to_bytes(read) == exchange.details_to_bytes(aggregate) == data
 
 

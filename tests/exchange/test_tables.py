@@ -48,7 +48,7 @@ def test_clients_have_one_row_each(aggregate: Aggregate, provenance: list[Proven
     assert table[1] == {
         "client": "client-b",
         "verdict": "outlying",
-        "reason": "far from the others, in 2 of 2 components",
+        "reason": "farther from the components than the other clients (median angle 45.0 degrees)",
         "angle_degrees": "45.0",
         "influence_degrees": "nan",
         "n_atoms": "2",
@@ -60,6 +60,7 @@ def test_clients_have_one_row_each(aggregate: Aggregate, provenance: list[Proven
         "sha256": "0c" * 32,
         "key": "",
         "verified": "false",
+        "kind": "far",
     }
     assert table[0]["verified"] == "true"
 
@@ -78,7 +79,7 @@ def test_a_hostile_name_is_no_formula(aggregate: Aggregate, name: str) -> None:
     """A cell that a spreadsheet would run starts with an apostrophe; taking it away gives the name."""
     hostile = replace(aggregate, clients=(name, "client-b"), trust=None, rejected=(Rejection(name, name, name),))
     assert rows(clients_table(hostile, {}))[0]["client"] == f"'{name}"
-    assert set(rows(rejected_table(hostile))[0].values()) == {f"'{name}"}
+    assert set(rows(rejected_table(hostile))[0].values()) == {f"'{name}", ""}
 
 
 @given(st.text())
@@ -98,4 +99,4 @@ def test_every_number_comes_back(number: float) -> None:
 def test_text_with_separators_stays_in_its_cell(aggregate: Aggregate) -> None:
     """Commas, quotes and line breaks in a reason do not start new cells."""
     odd = replace(aggregate, rejected=(Rejection("c", 'a, "b"\nc;', "x,y"),))
-    assert rows(rejected_table(odd)) == [{"client": "c", "reason": 'a, "b"\nc;', "source": "x,y"}]
+    assert rows(rejected_table(odd)) == [{"client": "c", "reason": 'a, "b"\nc;', "source": "x,y", "kind": ""}]

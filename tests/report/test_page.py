@@ -160,7 +160,7 @@ def test_the_command_names_the_files_or_the_folder_that_holds_them_alone(result,
     (tmp_path / "another.safetensors").touch()
     words = shlex.split(command(result, origins(result, tmp_path), "out"))
     assert words[2:8] == [str(tmp_path / f"{k}.safetensors") for k in range(6)]
-    withdrawn = replace(result, rejected=(Rejection("a b", "withdrawn by the coordinator."),))
+    withdrawn = replace(result, rejected=(Rejection.because("a b", "withdrawn"),))
     words = shlex.split(command(withdrawn, origins(result, tmp_path), "out"))
     assert words[2:7] == [str(tmp_path), "-o", "out", "--exclude", "a b"]
 

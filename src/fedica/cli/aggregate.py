@@ -105,8 +105,6 @@ def _fields(combined: Combined) -> dict[str, Any]:
     return {
         **summarise(result, combined.provenance),
         "path": combined.path,
-        "clients": [{"client": x.client, "verdict": x.verdict, "reason": x.reason} for x in result.trust or ()],
-        "rejected": [{"client": x.client, "reason": x.reason, "source": x.source} for x in result.rejected],
         "change": _change_fields(combined),
         "notes": list(combined.notes),
     }

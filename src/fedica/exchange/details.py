@@ -14,10 +14,13 @@ from fedica.exchange.files import PathLike, read_bounded, write_atomic
 from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, parse, take
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.json_files import json_text, parse_json
-from fedica.records import Aggregate, Certificate, Rejection, Trust, check_name
+from fedica.records import Aggregate, Certificate, Reason, Rejection, Trust, check_name
+from fedica.records.reasons import Numbers
 
 DETAILS = Kind("fedica.details", max_header=64 * 1024 * 1024, max_numbers=250_000_000)
 _MAX_OPTIONS = 64 * 1024
+_KINDS_OF_0_1_0 = {"withdrawn by the coordinator.": "withdrawn"}
+"""The sentence of 0.1.0 whose kind must be known: the report says how to repeat a result without these clients."""
 
 # name: (dtype, its dimensions by what they count; "*" is any number)
 TENSORS = {
@@ -97,10 +100,15 @@ def _chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
         "rejected_client": _texts_of([x.client for x in aggregate.rejected]),
         "rejected_reason": _texts_of([x.reason for x in aggregate.rejected]),
         "rejected_source": _texts_of([x.source for x in aggregate.rejected]),
+        **_kinds_metadata("rejected", aggregate.rejected),
     }
     tensors = {name: getattr(aggregate, name) for name in TENSORS}
     if (trust := aggregate.trust) is not None:
-        metadata |= {"trust_verdict": _texts_of(trust.verdict), "trust_reason": _texts_of(trust.reason)}
+        metadata |= {
+            "trust_verdict": _texts_of(trust.verdict),
+            "trust_reason": _texts_of(trust.reason),
+            **_kinds_metadata("trust", trust.why),
+        }
         tensors |= {f"trust_{name}": getattr(trust, name) for name in TRUST_TENSORS}
     if (certificate := aggregate.certificate) is not None:
         metadata["kmeans_objective"] = _number_text(certificate.kmeans_objective)
@@ -144,21 +152,54 @@ def _aggregate(container: Container) -> Aggregate:
 def _trust(container: Container, clients: tuple[str, ...], sizes: dict[str, int]) -> Trust | None:
     if "trust_verdict" not in container.metadata:
         return None
-    verdict, reason = tuple(_texts(container, "trust_verdict")), tuple(_texts(container, "trust_reason"))
+    verdict, reason = tuple(_texts(container, "trust_verdict")), _texts(container, "trust_reason")
+    kinds, numbers = _kinds(container, "trust", reason)
     if not len(verdict) == len(reason) == sizes["K"]:
         raise FormatError(
-            f"{container.source}: {sizes['K']} clients need as many verdicts and reasons; {len(verdict)} and "
-            f"{len(reason)} came."
+            f"{container.source}: {sizes['K']} clients need as many verdicts and reasons; got {len(verdict)} and "
+            f"{len(reason)}."
         )
+    why = tuple(map(Reason, kinds, numbers, reason))
+    for one in why:
+        _check_sentence(one, container.source)
     arrays = {name: _tensor(container, f"trust_{name}", *spec, sizes) for name, spec in TRUST_TENSORS.items()}
-    return Trust(clients, verdict, reason, **arrays)
+    return Trust(clients, verdict, why, **arrays)
 
 
 def _rejected(container: Container) -> tuple[Rejection, ...]:
     columns = [_texts(container, f"rejected_{name}") for name in ("client", "reason", "source")]
     if len({len(column) for column in columns}) > 1:
-        raise FormatError(f"{container.source}: the three lists of rejections must be equally long.")
-    return tuple(Rejection(*row) for row in zip(*columns, strict=True))
+        raise FormatError(f"{container.source}: the lists of rejections must be equally long.")
+    return tuple(map(Rejection, *columns, *_kinds(container, "rejected", columns[1])))
+
+
+def _kinds(container: Container, of: str, reasons: list[str]) -> tuple[list[str], list[Numbers]]:
+    """Return the kinds and numbers of reasons; fedica 0.1.0 wrote their sentences alone."""
+    size = len(reasons)
+    if f"{of}_kind" not in container.metadata:
+        return [_KINDS_OF_0_1_0.get(reason, "") for reason in reasons], [{}] * size
+    kinds, numbers = _texts(container, f"{of}_kind"), _texts(container, f"{of}_numbers")
+    if not len(kinds) == len(numbers) == size:
+        raise FormatError(
+            f"{container.source}: {size} reasons need as many kinds and numbers; got {len(kinds)} and {len(numbers)}."
+        )
+    return kinds, [_numbers(text, f"{container.source}: '{of}_numbers'") for text in numbers]
+
+
+def _numbers(text: str, what: str) -> Numbers:
+    """Return the numbers of one reason, as they were before they were written."""
+    found = parse_json(text, what) if len(text) <= _MAX_OPTIONS else None
+    if not isinstance(found, dict):
+        raise FormatError(f"{what} must hold JSON objects of at most {_MAX_OPTIONS} characters; got {text[:60]!r}.")
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def _check_sentence(why: Reason, source: str) -> None:
+    """Refuse numbers that do not make the sentence of their kind; a kind that is not known here has its own."""
+    try:
+        why.changed().sentence  # noqa: B018
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise FormatError(f"{source}: a reason of kind {why.kind!r} cannot have the numbers {why.numbers}.") from error
 
 
 def _certificate(container: Container, sizes: dict[str, int]) -> Certificate | None:
@@ -212,6 +253,17 @@ def _number(container: Container, name: str) -> float | None:
 
 def _texts_of(texts: Sequence[str]) -> str:
     return json_text(list(texts), "an aggregate")
+
+
+def _kinds_metadata(of: str, reasons: Sequence[Reason | Rejection]) -> dict[str, str | None]:
+    """Return the kinds and the numbers of reasons; nothing where none is known, as in a file of 0.1.0.
+
+    Numbers are a list of texts, each a JSON object: such lists are read within bounded memory.
+    """
+    if not any(x.kind for x in reasons):
+        return {}
+    numbers = [json_text(dict(x.numbers), "a reason") for x in reasons]
+    return {f"{of}_kind": _texts_of([x.kind for x in reasons]), f"{of}_numbers": _texts_of(numbers)}
 
 
 def _number_text(number: float | None) -> str | None:

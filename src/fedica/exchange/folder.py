@@ -33,7 +33,7 @@ FILES = (
 """What `write_folder` writes."""
 OWN_NAMES = (*FILES, "report.html")
 """What a result folder may hold when a newer result replaces it: the report of an older one goes with it."""
-_MAX_SUMMARY_BYTES = 64 * 1024 * 1024
+_MAX_SUMMARY_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +132,11 @@ def summarise(aggregate: Aggregate, provenance: Iterable[Provenance] = ()) -> di
         "verdicts": None if aggregate.trust is None else dict(sorted(Counter(aggregate.trust.verdict).items())),
         "kmeans_gamma": None if certificate is None else _finite(certificate.kmeans_gamma),
         "median_gap": None if certificate is None else _finite(float(certificate.median_gap.max())),
+        "clients": [
+            {"client": x.client, "verdict": x.verdict, "kind": x.why.kind, "numbers": x.why.numbers, "reason": x.reason}
+            for x in aggregate.trust or ()
+        ],
+        "rejected": [asdict(rejection) for rejection in aggregate.rejected],
         "contributions": [asdict(origin) for origin in sorted(provenance, key=lambda origin: origin.client)],
     }
 

@@ -14,18 +14,20 @@ from fedica.records import Aggregate, Rejection
 
 # A spreadsheet takes a cell that starts with one of these for a formula; a hostile client chooses its own name.
 _FORMULA_SIGNS = "=+-@\t\r\n＝＋－＠'"
+ORIGIN = ("n_samples", "source", "n_bytes", "sha256", "key", "verified")
+"""What clients.csv tells of where a contribution came from: fields of `Provenance`."""
 Cell = str | int | float | bool | None
 
 
 def mixing_table(aggregate: Aggregate | PublicAggregate) -> bytes:
-    """One row a feature: its name, and its entry in every component."""
+    """One row per feature: its name, and its entry in every component."""
     features = aggregate.terms.features or [f"feature_{i}" for i in range(aggregate.mixing.shape[0])]
     header = ["feature", *(f"component_{a}" for a in range(aggregate.n_components))]
     return _csv(header, ([name, *row] for name, row in zip(features, aggregate.mixing.tolist(), strict=True)))
 
 
 def components_table(aggregate: Aggregate) -> bytes:
-    """One row a component: who supports it, and how well its atoms agree."""
+    """One row per component: who supports it, and how well its atoms agree."""
     header = ["component", "support", "spread_degrees", "centre_norm", "degenerate", "median_gap"]
     norms = np.linalg.norm(aggregate.centres, axis=0).tolist()
     degenerate = set(aggregate.degenerate.tolist())
@@ -39,10 +41,10 @@ def components_table(aggregate: Aggregate) -> bytes:
 
 
 def clients_table(aggregate: Aggregate, provenance: Mapping[str, Provenance]) -> bytes:
-    """One row an admitted client: what it sent, and what the server thinks of it."""
+    """One row per admitted client: what it sent, and what the server thinks of it."""
     header = [
         *("client", "verdict", "reason", "angle_degrees", "influence_degrees", "n_atoms", "n_unmatched", "missing"),
-        *("n_samples", "source", "n_bytes", "sha256", "key", "verified"),
+        *(*ORIGIN, "kind"),
     ]
     n_clients, n_components = len(aggregate.clients), aggregate.n_components
     found = aggregate.labels >= 0
@@ -62,6 +64,7 @@ def clients_table(aggregate: Aggregate, provenance: Mapping[str, Provenance]) ->
             trust = aggregate.trust[client]
             row |= {
                 "verdict": trust.verdict,
+                "kind": trust.why.kind,
                 "reason": trust.reason,
                 "angle_degrees": trust.angle,
                 "influence_degrees": trust.influence,
@@ -69,21 +72,20 @@ def clients_table(aggregate: Aggregate, provenance: Mapping[str, Provenance]) ->
                 "missing": " ".join(map(str, trust.missing)),
             }
         if (origin := provenance.get(client)) is not None:
-            row |= {
-                name: getattr(origin, name) for name in ("n_samples", "source", "n_bytes", "sha256", "key", "verified")
-            }
+            row |= {name: getattr(origin, name) for name in ORIGIN}
         rows.append([row.get(name) for name in header])
     return _csv(header, rows)
 
 
 def rejected_table(aggregate: Aggregate) -> bytes:
-    """One row a contribution that was left out, and why."""
+    """One row per contribution that was left out, and why."""
     return rejections_table(aggregate.rejected)
 
 
 def rejections_table(rejected: Iterable[Rejection]) -> bytes:
-    """One row a rejection: also of a run that gave no aggregate."""
-    return _csv(["client", "reason", "source"], ([x.client, x.reason, x.source] for x in rejected))
+    """One row per rejection, also of a run that gave no aggregate."""
+    header = ["client", "reason", "source", "kind"]
+    return _csv(header, ([getattr(x, name) for name in header] for x in rejected))
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:

@@ -3,6 +3,7 @@
 from fedica.records.aggregate import Aggregate, Certificate, Rejection, Terms
 from fedica.records.checks import INDEPENDENCE, MAX_NAME, MIXING, check_features, check_name
 from fedica.records.contribution import AtomArray, Contribution
+from fedica.records.reasons import Reason
 from fedica.records.study import DECLARE_SAMPLES, Study
 from fedica.records.trust import ClientTrust, Trust
 
@@ -16,6 +17,7 @@ __all__ = [
     "Certificate",
     "ClientTrust",
     "Contribution",
+    "Reason",
     "Rejection",
     "Study",
     "Terms",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fedica.arrays import Array, IntArray, readonly
+from fedica.errors import ContributionError, FedicaError
+from fedica.records.reasons import Numbers, sentence_of
 from fedica.records.trust import Trust
 
 
@@ -24,11 +26,31 @@ class Rejection:
         One clear sentence.
     source : str
         The file or message that it came in.
+    kind : str
+        Why, in a word: one of `fedica.records.reasons.KINDS`, or the kind of the error that was raised. "": not known.
+    numbers : mapping
+        What the sentence says, by name.
     """
 
     client: str
     reason: str
     source: str = ""
+    kind: str = ""
+    numbers: Numbers = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def because(cls, client: str, kind: str, source: str = "", **numbers: Any) -> Rejection:
+        """Return a rejection of one of `fedica.records.reasons.KINDS`; its sentence is made from the numbers."""
+        return cls(client, sentence_of(kind, {"client": client, **numbers}), source, kind, numbers)
+
+    @classmethod
+    def of_error(cls, client: str, error: FedicaError, source: str = "", *, before: str = "") -> Rejection:
+        """Return the rejection that an error means: its sentence, after ``before``, with its kind and numbers."""
+        return cls(client, f"{before}{error}", source, error.kind, error.numbers)
+
+    def error(self, before: str = "") -> ContributionError:
+        """Return the error that says the same, after ``before``."""
+        return ContributionError(f"{before}{self.reason}", self.client, kind=self.kind, numbers=self.numbers)
 
 
 @dataclass(frozen=True)

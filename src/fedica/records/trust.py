@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import Array, IntArray
+from fedica.records.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class ClientTrust:
         Its name.
     verdict : {"trusted", "weak", "outlying"}
         The verdict.
-    reason : str
-        Why, in words.
+    why : Reason
+        Why, as a kind and its numbers; `reason` is the same in words.
     angle : float
         Median angle of its atoms to the components they match, in degrees.
     missing : tuple of int
@@ -35,11 +36,16 @@ class ClientTrust:
 
     client: str
     verdict: str
-    reason: str
+    why: Reason
     angle: float
     missing: tuple[int, ...]
     n_unmatched: int
     influence: float
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return self.why.sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +58,8 @@ class Trust:
         The K clients.
     verdict : tuple of str
         "trusted", "weak" (as noisy as its declared samples explain) or "outlying".
-    reason : tuple of str
-        Why, in words.
+    why : tuple of Reason
+        Why, as a kind and its numbers; `reason` is the same in words.
     angle : ndarray of shape (K,)
         Median angle of a client's atoms to the components they match, in degrees.
     angles : ndarray of shape (K, r)
@@ -68,12 +74,17 @@ class Trust:
 
     clients: tuple[str, ...]
     verdict: tuple[str, ...]
-    reason: tuple[str, ...]
+    why: tuple[Reason, ...]
     angle: Array
     angles: Array
     has: Any
     n_unmatched: IntArray
     influence: Array
+
+    @property
+    def reason(self) -> tuple[str, ...]:
+        """Why, in words, for each client."""
+        return tuple(why.sentence for why in self.why)
 
     def __getitem__(self, client: str) -> ClientTrust:
         try:
@@ -93,7 +104,7 @@ class Trust:
         return Trust(
             clients=tuple(self.clients[k] for k in order),
             verdict=tuple(self.verdict[k] for k in order),
-            reason=tuple(self.reason[k] for k in order),
+            why=tuple(self.why[k] for k in order),
             angle=self.angle[order],
             angles=self.angles[order],
             has=self.has[order],
@@ -109,14 +120,14 @@ class Trust:
         """Say in a few lines who is not simply trusted."""
         doubted = [k for k, v in enumerate(self.verdict) if v != "trusted"]
         doubted.sort(key=lambda k: (self.verdict[k], -self.angle[k]))
-        lines = [f"{self.verdict[k]}: {self.clients[k]!r}, {self.reason[k]}" for k in doubted[:most]]
+        lines = [f"{self.verdict[k]}: {self.clients[k]!r}, {self.why[k].sentence}" for k in doubted[:most]]
         return lines + ([f"... and {len(doubted) - most} more"] if len(doubted) > most else [])
 
     def _row(self, k: int) -> ClientTrust:
         return ClientTrust(
             client=self.clients[k],
             verdict=self.verdict[k],
-            reason=self.reason[k],
+            why=self.why[k],
             angle=float(self.angle[k]),
             missing=tuple(int(a) for a in np.flatnonzero(~self.has[k])),
             n_unmatched=int(self.n_unmatched[k]),

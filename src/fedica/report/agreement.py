@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import f
 
 from fedica.arrays import Array, BoolArray, IntArray
-from fedica.records import Aggregate
+from fedica.records import Aggregate, Reason
 
 VERDICTS = ("outlying", "weak", "trusted", "not judged")
 """In the order of concern."""
@@ -30,8 +30,10 @@ class Agreement:
         Angle of the client's atom to the component, in degrees; 90 where it has none.
     has : ndarray of shape (K, r)
         Whether the client has an atom for the component.
-    verdict, reason : tuple of str
+    verdict : tuple of str
         Of each client; "not judged" if the aggregate holds no verdicts.
+    why : tuple of Reason
+        The reason for each verdict.
     angle, influence : ndarray of shape (K,)
         Median angle of a client's atoms; angle by which the result moves without it (NaN if not judged).
     n_atoms, n_unmatched : ndarray of shape (K,)
@@ -41,7 +43,7 @@ class Agreement:
     angles: Array
     has: BoolArray
     verdict: tuple[str, ...]
-    reason: tuple[str, ...]
+    why: tuple[Reason, ...]
     angle: Array
     influence: Array
     n_atoms: IntArray
@@ -68,7 +70,7 @@ def agreement_of(aggregate: Aggregate) -> Agreement:
         angles=trust.angles,
         has=np.asarray(trust.has, dtype=bool),
         verdict=trust.verdict,
-        reason=trust.reason,
+        why=trust.why,
         angle=trust.angle,
         influence=trust.influence,
         n_atoms=n_atoms,
@@ -91,7 +93,7 @@ def _without_verdicts(aggregate: Aggregate, n_atoms: IntArray) -> Agreement:
         angles=angles,
         has=has,
         verdict=("not judged",) * n_clients,
-        reason=(f"the method {aggregate.method!r} judges nobody",) * n_clients,
+        why=(Reason("not-judged", {"method": aggregate.method}),) * n_clients,
         angle=np.array([np.median(row[mask]) if mask.any() else 90.0 for row, mask in zip(angles, has, strict=True)]),
         influence=np.full(n_clients, np.nan),
         n_atoms=n_atoms,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedica.records import Aggregate
+from fedica.records.reasons import list_components
 from fedica.report.agreement import Agreement, agreement_of
 
 MOST_NAMED = 6
@@ -123,14 +123,8 @@ def short(name: str, most: int = LONGEST_NAME) -> str:
 
 def _doubts(aggregate: Aggregate, agreement: Agreement, verdict: str) -> Doubts:
     whose = [int(k) for k in agreement.worst_first() if agreement.verdict[k] == verdict]
-    named = tuple(Doubt(k, aggregate.clients[k], _in_short(agreement.reason[k])) for k in whose[:MOST_NAMED])
+    named = tuple(Doubt(k, aggregate.clients[k], agreement.why[k].short) for k in whose[:MOST_NAMED])
     return Doubts(verdict, len(whose), named)
-
-
-def _in_short(reason: str) -> str:
-    """Leave out the angle in brackets: the table has it."""
-    start, end = reason.find(" (median angle "), reason.find(")")
-    return reason[:start] + reason[end + 1 :] if 0 <= start < end else reason
 
 
 def _warning(aggregate: Aggregate, n_trusted: int) -> str:
@@ -143,7 +137,7 @@ def _warning(aggregate: Aggregate, n_trusted: int) -> str:
             "Half of the clients or more do not agree: no method can then tell who is right. Do not rely on it."
         )
     if aggregate.degenerate.size:
-        which = _components(aggregate.degenerate.tolist())
+        which = list_components(aggregate.degenerate.tolist())
         sentences.append(f"The atoms of {which} cancel each other: a direction that means nothing.")
     return " ".join(sentences)
 
@@ -165,7 +159,7 @@ def _details(aggregate: Aggregate, agreement: Agreement) -> tuple[str, ...]:
     lacking = [k for k in judged if not agreement.has[k].all()]
     if n_clients > 1 and lacking:
         named = ", ".join(
-            f"{short(aggregate.clients[k])} ({_components(np.flatnonzero(~agreement.has[k]).tolist())})"
+            f"{short(aggregate.clients[k])} ({list_components(np.flatnonzero(~agreement.has[k]).tolist())})"
             for k in lacking[:MOST_NAMED]
         )
         more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
@@ -179,11 +173,6 @@ def _details(aggregate: Aggregate, agreement: Agreement) -> tuple[str, ...]:
         n = len(aggregate.rejected)
         lines.append(f"{n} {'contribution was' if n == 1 else 'contributions were'} rejected before aggregating.")
     return tuple(lines)
-
-
-def _components(numbers: Sequence[int]) -> str:
-    named = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    return f"component{'s' if len(numbers) > 1 else ''} {named}"
 
 
 def _count(number: int, thing: str) -> str:

@@ -204,7 +204,7 @@ def _client_row(k: int, name: str, n_samples: int | None, agreement: Agreement) 
         name=name,
         verdict=agreement.verdict[k],
         rank=agreement.rank(k),
-        reason=agreement.reason[k],
+        reason=agreement.why[k].sentence,
         angle=float(agreement.angle[k]),
         influence=float(agreement.influence[k]),
         n_atoms=int(agreement.n_atoms[k]),

@@ -84,7 +84,7 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
             *(f"{name}={value!r}" for name, value in more.items()),
         ]
         return f"fedica.aggregate({', '.join(arguments)})"
-    withdrawn = [x.client for x in aggregate.rejected if x.reason.startswith("withdrawn ")]
+    withdrawn = [x.client for x in aggregate.rejected if x.kind == "withdrawn"]
     inputs = _inputs(sources, rejected, len(withdrawn))
     words = ["fedica", "aggregate", *inputs, "-o", folder or "result"]
     if not set(sources) <= set(inputs):  # a folder: whoever was withdrawn is still in it

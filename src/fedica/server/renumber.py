@@ -10,7 +10,6 @@ from fedica.arrays import Array, IntArray, unit
 from fedica.errors import InputError
 from fedica.matching import match
 from fedica.records import Aggregate, Trust
-from fedica.server.trust import lacks
 
 SAME = 30.0
 """Components of two aggregates that are matched and within so many degrees are the same."""
@@ -97,11 +96,11 @@ def renumber(aggregate: Aggregate, order: IntArray, signs: Array) -> Aggregate:
 
 def _renumber_trust(trust: Trust, order: IntArray) -> Trust:
     has = trust.has[:, order]
-    reasons = [
-        reason.replace(lacks(np.flatnonzero(~before)), lacks(np.flatnonzero(~after))) if not before.all() else reason
-        for reason, before, after in zip(trust.reason, trust.has, has, strict=True)
-    ]
-    return replace(trust, reason=tuple(reasons), angles=trust.angles[:, order], has=has)
+    why = tuple(
+        reason.changed(missing=tuple(np.flatnonzero(~row).tolist())) if reason.numbers.get("missing") else reason
+        for reason, row in zip(trust.why, has, strict=True)
+    )
+    return replace(trust, why=why, angles=trust.angles[:, order], has=has)
 
 
 def _common_rows(aggregate: Aggregate, mixing: Array, features: tuple[str, ...] | None) -> tuple[Array, Array]:

@@ -1,13 +1,15 @@
-"""What the server thinks of every client, with the reason in words."""
+"""What the server thinks of every client, with the reason as a kind and its numbers."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from fedica.arrays import Array, IntArray
 from fedica.blocks.columns import Columns, columns_of
 from fedica.blocks.groups import group_medians
-from fedica.records import Trust
+from fedica.records import Reason, Trust
 from fedica.server.admit import Admitted
 from fedica.server.agreement import (
     angles_to,
@@ -80,30 +82,26 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, assi
     outlying = doubtful & ~explained
     weak = (noisy | doubtful) & ~outlying
 
-    reasons = [f"agrees with the components (median angle {a:.1f} degrees)" for a in angle.tolist()]
-    agreeing = _agreeing_outliers(admitted.atoms, owner, np.flatnonzero(outlying), distances)
     copies = np.round(1 / duplicates).astype(np.int64)
-    for k in np.flatnonzero(
-        outlying | weak | ~has.all(axis=1) | (n_unmatched > 0) | (copies > 1)
-    ):  # there is more to say
-        reasons[k] = _reason(
-            outlying=bool(outlying[k]),
-            weak=bool(weak[k]),
-            agrees=reasons[k],
-            angle=float(angle[k]),
-            n_atoms=int(n_atoms[k]),
-            n_unmatched=int(n_unmatched[k]),
-            n_agreeing=agreeing.get(int(k), 0),
-            n_samples=int(admitted.n_samples[k]),
-            few=bool(few[k]),
-            missing=np.flatnonzero(~has[k]),
-            copies=int(copies[k]),
-        )
+    why = [Reason("agrees", {"angle": a}) for a in angle.tolist()]
+    agreeing = _agreeing_outliers(admitted.atoms, owner, np.flatnonzero(outlying), distances)
+    more_to_say = outlying | weak | ~has.all(axis=1) | (n_unmatched > 0) | (copies > 1)
+    for k in np.flatnonzero(more_to_say).tolist():
+        facts = {
+            "angle": float(angle[k]),
+            "n_atoms": int(n_atoms[k]),
+            "n_unmatched": int(n_unmatched[k]),
+            "missing": tuple(np.flatnonzero(~has[k]).tolist()),
+            "n_samples": int(admitted.n_samples[k]),
+            "n_copies": int(copies[k]),
+            "n_agreeing": agreeing.get(k, 0),
+        }
+        why[k] = Reason(_kind(facts, outlying=bool(outlying[k]), weak=bool(weak[k]), few=bool(few[k])), facts)
     verdict = np.where(outlying, "outlying", np.where(weak, "weak", "trusted"))
     return Trust(
         clients=admitted.clients,
         verdict=tuple(verdict.tolist()),
-        reason=tuple(reasons),
+        why=tuple(why),
         angle=angle,
         angles=angles,
         has=has,
@@ -163,48 +161,14 @@ def _influence(
     return influence
 
 
-def _reason(
-    *,
-    outlying: bool,
-    weak: bool,
-    agrees: str,
-    angle: float,
-    n_atoms: int,
-    n_unmatched: int,
-    n_agreeing: int,
-    n_samples: int,
-    few: bool,
-    missing: IntArray,
-    copies: int,
-) -> str:
-    """Say why, in one line."""
-    if outlying and n_agreeing:
-        others = "another outlying client" if n_agreeing == 1 else f"{n_agreeing} other outlying clients"
-        text = f"agrees with {others} on another basis, {angle:.0f} degrees away"
-    elif outlying and n_unmatched == n_atoms:
-        text = f"none of its {n_atoms} atoms matches a component (median angle {angle:.0f} degrees)"
-    elif outlying and n_unmatched:
-        text = f"{n_unmatched} of its {n_atoms} atoms match no component"
-    elif outlying:
-        text = f"farther from the components than its samples explain (median angle {angle:.1f} degrees)"
-    elif weak and few and n_samples:
-        text = f"noisy, as its {n_samples} samples explain (median angle {angle:.1f} degrees)"
-    elif weak:
-        text = f"noisier than most (median angle {angle:.1f} degrees)"
-    else:
-        text = agrees
-    if not outlying:
-        text += lacks(missing)
-        if n_unmatched:
-            text += f"; {n_unmatched} of its {n_atoms} atoms match no component"
-    if copies > 1:
-        text += f"; {copies} clients sent these very atoms, and count as one"
-    return text
-
-
-def lacks(missing: IntArray) -> str:
-    """Say which components a client lacks: the part of a reason that depends on how components are numbered."""
-    if not missing.size:
-        return ""
-    named = ", ".join(map(str, missing[:5].tolist())) + (", ..." if missing.size > 5 else "")
-    return f"; lacks component{'s' if missing.size > 1 else ''} {named}"
+def _kind(facts: dict[str, Any], *, outlying: bool, weak: bool, few: bool) -> str:
+    """Return the kind of reason for a verdict: the first that holds."""
+    if outlying:
+        if facts["n_agreeing"]:
+            return "other-basis"
+        if facts["n_unmatched"] == facts["n_atoms"]:
+            return "no-match"
+        return "unmatched-atoms" if facts["n_unmatched"] else "far"
+    if weak:
+        return "few-samples" if few and facts["n_samples"] else "noisy"
+    return "agrees"

@@ -172,7 +172,7 @@ def combine(
     inner = tuple(_with_source(x, kept) for x in result.rejected)
     result = replace(
         result,
-        rejected=(*rejected, *(Rejection(name, "withdrawn by the coordinator.") for name in exclude), *inner),
+        rejected=(*rejected, *(Rejection.because(name, "withdrawn") for name in exclude), *inner),
         options={**result.options, **_said(exclude, filled)},
     )
     if require_all and inner:

@@ -1,0 +1,254 @@
+"""Why a client was judged or left out, as data: a kind and its numbers. `sentence_of` alone puts them into words.
+
+A new kind is one entry of `KINDS`. Nothing else depends on the wording, and nothing reads the sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from fedica.errors import DataWarning, FedicaError
+from fedica.text import list_names
+
+Numbers = Mapping[str, Any]
+"""What a sentence says, by name: whole numbers, floats, texts, and tuples of these."""
+Told = TypeVar("Told", FedicaError, DataWarning)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A kind, its numbers, and the sentence that they make.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`, or a kind that another version of fedica wrote; "" if only the sentence is known.
+    numbers : mapping of str to int, float, str or tuple
+        What the sentence says, by name: ``{"angle": 59.6, "missing": (2, 5)}``.
+    text : str
+        The sentence as a file holds it, of a kind that may be unknown here. Empty: the sentence is made when asked for.
+
+    Examples
+    --------
+    >>> why = Reason("noisy", {"angle": 12.34, "missing": (2,)})
+    >>> why.sentence
+    'noisier than most (median angle 12.3 degrees); lacks component 2'
+    >>> why.short
+    'noisier than most; lacks component 2'
+    """
+
+    kind: str
+    numbers: Numbers = field(default_factory=dict, hash=False)
+    text: str = field(default="", compare=False)
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words."""
+        return self.text or sentence_of(self.kind, self.numbers)
+
+    @property
+    def short(self) -> str:
+        """The same without its measurement, where the kind is known: for a line that names many clients."""
+        return sentence_of(self.kind, self.numbers, short=True) if self.kind in KINDS else self.sentence
+
+    def changed(self, **numbers: Any) -> Reason:
+        """Return the reason with other numbers. The sentence of an unknown kind stays as it is."""
+        return replace(self, numbers={**self.numbers, **numbers}, text="" if self.kind in KINDS else self.text)
+
+    def error(self, of: type[Told]) -> Told:
+        """Return an error or a warning of this class that says the sentence and carries the kind and the numbers."""
+        return of(self.sentence, kind=self.kind, numbers=self.numbers)
+
+
+def sentence_of(kind: str, numbers: Numbers, *, short: bool = False) -> str:
+    """Put a kind and its numbers into words.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    numbers : mapping
+        Its numbers; those that its sentence does not need are ignored.
+    short : bool
+        Whether to leave out the measurement in brackets.
+
+    Raises
+    ------
+    KeyError
+        If the kind is unknown, or a number is missing.
+    """
+    wording = KINDS[kind]
+    parts = (wording.text,) if short else (wording.text, wording.measured)
+    return "".join(
+        part.format_map(numbers) if isinstance(part, str) else part(numbers) for part in (*parts, *wording.clauses)
+    )
+
+
+Part = str | Callable[[Numbers], str]
+"""A template for `str.format_map`, or a function where the grammar depends on the numbers."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a kind is put into words.
+
+    Parameters
+    ----------
+    text : Part
+        What holds.
+    measured : Part
+        What was measured, in brackets; the short form leaves it out.
+    clauses : tuple of Part
+        What is added at the end, each empty where there is nothing to say.
+    """
+
+    text: Part
+    measured: Part = ""
+    clauses: tuple[Part, ...] = ()
+
+
+def list_components(numbers: Sequence[int]) -> str:
+    """Name the first five components: "component 3", "components 1, 2"."""
+    named = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+    return f"component{'s' if len(numbers) > 1 else ''} {named}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+# Of verdicts.
+
+
+def _lacks(numbers: Numbers) -> str:
+    return f"; lacks {list_components(numbers['missing'])}" if numbers.get("missing") else ""
+
+
+def _unmatched(numbers: Numbers) -> str:
+    return f"; {UNMATCHED}".format_map(numbers) if numbers.get("n_unmatched") else ""
+
+
+def _copies(numbers: Numbers) -> str:
+    n_copies = numbers.get("n_copies", 1)
+    return f"; {n_copies} clients sent these very atoms, and count as one" if n_copies > 1 else ""
+
+
+def _far(numbers: Numbers) -> str:
+    than = "its samples explain" if numbers.get("n_samples") else "the other clients"
+    return f"farther from the components than {than}"
+
+
+def _few_samples(numbers: Numbers) -> str:
+    n = numbers["n_samples"]
+    return f"noisy, as its {_count(n, 'sample')} explain{'s' if n == 1 else ''}"
+
+
+def _other_basis(numbers: Numbers) -> str:
+    n = numbers["n_agreeing"]
+    others = "another outlying client" if n == 1 else f"{n} other outlying clients"
+    return f"agrees with {others} on another basis, {numbers['angle']:.0f} degrees away"
+
+
+UNMATCHED = "{n_unmatched} of its {n_atoms} atoms match no component"
+MEDIAN_ANGLE = " (median angle {angle:.1f} degrees)"
+BESIDES = (_lacks, _unmatched, _copies)
+VERDICT_KINDS = {
+    "agrees": Wording("agrees with the components", MEDIAN_ANGLE, BESIDES),
+    "noisy": Wording("noisier than most", MEDIAN_ANGLE, BESIDES),
+    "few-samples": Wording(_few_samples, MEDIAN_ANGLE, BESIDES),
+    "far": Wording(_far, MEDIAN_ANGLE, (_copies,)),
+    "unmatched-atoms": Wording(UNMATCHED, clauses=(_copies,)),
+    "no-match": Wording(
+        "none of its {n_atoms} atoms matches a component", " (median angle {angle:.0f} degrees)", (_copies,)
+    ),
+    "other-basis": Wording(_other_basis, clauses=(_copies,)),
+    "not-judged": Wording("the method {method!r} judges nobody"),
+}
+"""Why a client is trusted, weak or outlying. Numbers: ``angle`` (degrees), ``n_atoms``, ``n_unmatched``, ``missing``
+(components), ``n_samples`` (0: not declared), ``n_copies`` (clients that sent the same atoms), ``n_agreeing`` (other
+outlying clients that share its basis)."""
+
+
+# Of contributions that are left out.
+
+
+def _term_differs(numbers: Numbers) -> str:
+    if numbers["term"] == "n_features":
+        told = "client {client!r} sent atoms of {value} features; {n_clients} other clients have {agreed}. " + FILL
+    elif "study" in numbers:
+        told = "client {client!r} declares {term} {value!r}; study {study!r} has {agreed!r}."
+    else:
+        told = "client {client!r} declares {term} {value!r}; {n_clients} other clients have {agreed!r}."
+    return told.format_map(numbers)
+
+
+def _no_majority(numbers: Numbers) -> str:
+    votes = zip(numbers["values"], numbers["counts"], strict=True)
+    tally = ", ".join(f"{count} say {value!r}" for value, count in votes)
+    remedy = f" {FILL}" if numbers["term"] == "n_features" else ""
+    return f"the clients do not agree on {numbers['term']}: {tally}.{remedy}"
+
+
+def _features_differ(numbers: Numbers) -> str:
+    return (
+        f"client {numbers['client']!r} names features that {numbers['n_clients']} other clients do not have "
+        f"({list_names(numbers['features'], 3)}). {FILL}"
+    )
+
+
+FILL = "Re-run fedica local with the study's features, or fill what some lack first: fedica.fill_features."
+REJECTION_KINDS = {
+    "withdrawn": Wording("withdrawn by the coordinator."),
+    "duplicate-name": Wording(
+        "client {client!r} sent {n_contributions} different contributions; every client sends one. "
+        "Give each client a name of its own, or withdraw all but one."
+    ),
+    "term-differs": Wording(_term_differs),
+    "no-majority": Wording(_no_majority),
+    "features-differ": Wording(_features_differ),
+    "unnamed-features": Wording(
+        "client {client!r} sent atoms of {n_features} features without their names; {n_wanted} are wanted. "
+        "Re-run fedica local on data that names its columns."
+    ),
+    "too-few-features": Wording(
+        "client {client!r} has {n_features} of the {n_wanted} features; at least {n_needed} are needed to tell its "
+        "{n_atoms} atoms apart. Re-run fedica local with the study's features."
+    ),
+}
+"""Why the server leaves a contribution out. What is wrong with a file or with data is said by the error that is raised:
+its ``kind`` and ``numbers`` stand in `fedica.errors`."""
+
+
+# Of a client's data.
+
+
+def _columns(numbers: Numbers, columns: Sequence[int]) -> str:
+    """Call columns by their names where these are known: ``names`` has those of ``columns``, in the same order."""
+    named = map(repr, numbers["names"]) if "names" in numbers else (f"column {j}" for j in columns)
+    return ", ".join(list(named)[:10]) + (", ..." if len(columns) > 10 else "")
+
+
+def _constant_features(numbers: Numbers) -> str:
+    columns = numbers["columns"]
+    return (
+        f"{len(columns)} of {numbers['n_features']} features are constant and get zero in every atom: "
+        f"{_columns(numbers, columns)}. Leave them out to silence this."
+    )
+
+
+def _not_finite(numbers: Numbers) -> str:
+    return (
+        f"data must be finite; got {numbers['n_nan']} NaN and {numbers['n_infinite']} infinite values, "
+        f"the first at row {numbers['row']}, {_columns(numbers, numbers['columns'])}. Fill or drop them."
+    )
+
+
+DATA_KINDS = {
+    "constant-features": Wording(_constant_features),
+    "not-finite": Wording(_not_finite),
+}
+"""What is the matter with columns of a client's data. Numbers: ``columns``, their ``names`` if known, and more."""
+
+KINDS: dict[str, Wording] = {**VERDICT_KINDS, **REJECTION_KINDS, **DATA_KINDS}

@@ -1,0 +1,145 @@
+"""Reasons are data: a kind and its numbers, put into words in one place."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from fedica.errors import ContributionError, DataWarning, FormatError, InputError
+from fedica.records import Reason, Rejection
+from fedica.records.reasons import KINDS, sentence_of
+
+FACTS = {
+    "angle": 12.34,
+    "n_atoms": 10,
+    "n_unmatched": 2,
+    "missing": (1, 4),
+    "n_samples": 300,
+    "n_copies": 3,
+    "n_agreeing": 2,
+    "method": "naive-mean",
+    "client": "a {name}",
+    "n_contributions": 2,
+    "term": "mixing",
+    "value": "general",
+    "agreed": "orthogonal",
+    "n_clients": 5,
+    "values": ("general", "orthogonal"),
+    "counts": (3, 3),
+    "features": ("Fp1", "Cz"),
+    "n_features": 12,
+    "n_wanted": 14,
+    "n_needed": 13,
+    "columns": (3, 5),
+    "n_nan": 1,
+    "n_infinite": 0,
+    "row": 7,
+}
+LACKS = "; lacks components 1, 4; 2 of its 10 atoms match no component"
+COPIES = "; 3 clients sent these very atoms, and count as one"
+
+
+def _sent(thing):
+    """Return it as another process receives it."""
+    return pickle.loads(pickle.dumps(thing))  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_a_sentence(kind):
+    """Whole and short; nothing is left to fill in."""
+    why = Reason(kind, FACTS)
+    assert why.sentence
+    assert why.short
+    assert len(why.short) <= len(why.sentence)
+    assert "{n_" not in why.sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "sentence"),
+    [
+        ("agrees", {"angle": 1.25}, "agrees with the components (median angle 1.2 degrees)"),
+        ("agrees", FACTS, f"agrees with the components (median angle 12.3 degrees){LACKS}{COPIES}"),
+        ("noisy", FACTS, f"noisier than most (median angle 12.3 degrees){LACKS}{COPIES}"),
+        ("few-samples", FACTS, f"noisy, as its 300 samples explain (median angle 12.3 degrees){LACKS}{COPIES}"),
+        ("far", FACTS, f"farther from the components than its samples explain (median angle 12.3 degrees){COPIES}"),
+        ("unmatched-atoms", FACTS, f"2 of its 10 atoms match no component{COPIES}"),
+        ("no-match", FACTS, f"none of its 10 atoms matches a component (median angle 12 degrees){COPIES}"),
+        ("other-basis", FACTS, f"agrees with 2 other outlying clients on another basis, 12 degrees away{COPIES}"),
+        (
+            "other-basis",
+            {"n_agreeing": 1, "angle": 80.0},
+            "agrees with another outlying client on another basis, 80 degrees away",
+        ),
+        (
+            "term-differs",
+            FACTS,
+            "client 'a {name}' declares mixing 'general'; 5 other clients have 'orthogonal'.",
+        ),
+        ("no-majority", FACTS, "the clients do not agree on mixing: 3 say 'general', 3 say 'orthogonal'."),
+    ],
+)
+def test_a_kind_and_its_numbers_make_the_sentence(kind, numbers, sentence):
+    """Word by word: coordinators read them, and results of years are compared by them."""
+    assert sentence_of(kind, numbers) == sentence
+
+
+def test_samples_that_nobody_declared_explain_nothing():
+    """A client that declared no samples is compared with the others alone; one sample is one sample."""
+    why = Reason("far", {"angle": 40.0, "n_samples": 0})
+    assert why.sentence == "farther from the components than the other clients (median angle 40.0 degrees)"
+    assert sentence_of("few-samples", {"angle": 59.0, "n_samples": 1}, short=True) == "noisy, as its 1 sample explains"
+
+
+def test_the_short_form_leaves_out_the_measurement_alone():
+    """What is measured stands in the table; what a client lacks is still told."""
+    assert Reason("noisy", {"angle": 3.0, "missing": (2,)}).short == "noisier than most; lacks component 2"
+
+
+def test_other_numbers_make_another_sentence():
+    """Also of a reason that was read from a file with its sentence."""
+    read = Reason("noisy", {"angle": 3.0, "missing": (2,)}, "noisier than most, as it was once said")
+    assert read.sentence == "noisier than most, as it was once said"
+    assert read.changed(missing=(5,)).sentence == "noisier than most (median angle 3.0 degrees); lacks component 5"
+
+
+def test_a_kind_of_another_version_keeps_its_sentence():
+    """It is shown as it was written, whole, in short and after a change."""
+    why = Reason("partial", {"n_matched": 3}, "matches 3 of 10 components")
+    assert [why.sentence, why.short, why.changed(n_matched=4).sentence] == ["matches 3 of 10 components"] * 3
+    with pytest.raises(KeyError):
+        sentence_of("partial", {})
+
+
+def test_a_rejection_is_made_from_its_kind_and_becomes_an_error():
+    """Both ways, nothing is lost; also between processes."""
+    rejection = Rejection.because("b", "duplicate-name", "inbox/b.safetensors", n_contributions=2)
+    assert rejection.reason.startswith("client 'b' sent 2 different contributions; every client sends one.")
+    assert (rejection.kind, rejection.numbers) == ("duplicate-name", {"n_contributions": 2})
+    error = rejection.error("all are required. ")
+    assert str(error) == f"all are required. {rejection.reason}"
+    again = _sent(error)
+    assert (str(again), again.client, again.kind, again.numbers) == (str(error), "b", error.kind, error.numbers)
+    assert Rejection.of_error("b", rejection.error(), rejection.source) == rejection
+    assert _sent(rejection) == rejection
+    assert hash(rejection) == hash(_sent(rejection))
+
+
+def test_errors_have_a_kind():
+    """Their class's own, unless they say a nearer one; a warning too."""
+    assert FormatError("x").kind == "unreadable-file"
+    assert InputError("x").kind == ""
+    assert ContributionError("x", "a", kind="bad-signature").kind == "bad-signature"
+    error = _sent(Reason("not-finite", FACTS).error(InputError))
+    assert (error.kind, error.numbers["columns"]) == ("not-finite", (3, 5))
+    warning = Reason("constant-features", FACTS).error(DataWarning)
+    assert isinstance(warning, UserWarning)
+    assert str(warning).startswith("2 of 12 features are constant and get zero in every atom: column 3, column 5.")
+
+
+def test_columns_are_called_by_their_names_where_these_are_known():
+    """The names come as data, beside the columns."""
+    assert Reason("constant-features", {**FACTS, "names": ("ECG", "EOG")}).sentence.endswith(
+        "in every atom: 'ECG', 'EOG'. Leave them out to silence this."
+    )
+    assert "the first at row 7, column 3. Fill" in sentence_of("not-finite", {**FACTS, "columns": (3,)})
