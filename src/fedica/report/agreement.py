@@ -9,15 +9,14 @@ from scipy.stats import f
 
 from fedica.arrays import Array, BoolArray, IntArray
 from fedica.records import Aggregate, Reason
+from fedica.server import METHODS
+from fedica.server.agreement import ATOM_CUT
 
 VERDICTS = ("outlying", "weak", "trusted", "not judged")
 """In the order of concern."""
 CONE_LEVEL = 0.95
 MIN_ATOMS_FOR_CONE = 5
 """The scatter of fewer atoms is too uncertain to estimate the error of their centre."""
-MAX_RELATIVE_ANGLE = 2.5
-"""Atoms farther than this multiple of the median angle do not move a robust centre; as in `fedica.server.consensus`."""
-_CENTRED_METHODS = ("consensus", "srf-ica", "sf-ica")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +109,15 @@ def confidence_cones(aggregate: Aggregate) -> Array:
     such atoms, a degenerate centre, a method without group centres. Errors common to all clients are not included.
     """
     cones = np.full(aggregate.n_components, np.nan)
-    if aggregate.method not in _CENTRED_METHODS:
+    method = METHODS.get(aggregate.method)
+    if method is None or not method.centres_groups:
         return cones
     degenerate = set(aggregate.degenerate.tolist())
     for a in range(aggregate.n_components):
         mine = np.flatnonzero(aggregate.labels == a)
         cosine = np.abs(aggregate.mixing[:, a] @ aggregate.atoms[:, mine])
         angle = np.arccos(np.minimum(cosine, 1.0))
-        mine = mine[angle <= MAX_RELATIVE_ANGLE * np.median(angle)] if mine.size else mine
+        mine = mine[angle <= ATOM_CUT * np.median(angle)] if mine.size else mine
         if mine.size >= MIN_ATOMS_FOR_CONE and a not in degenerate:
             cones[a] = _cone(aggregate.atoms[:, mine] * aggregate.signs[mine], aggregate.mixing[:, a])
     return cones

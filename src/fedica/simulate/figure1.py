@@ -32,7 +32,7 @@ N_CLIENTS = 30
 CLIENTS = (10, 30, 50, 70, 100)
 SAMPLES = (50, 70, 100, 300, 500, 1000)
 RATIOS = tuple(i / 20 for i in range(9))
-COMPARED = ("srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median")
+COMPARED = tuple(name for name, method in METHODS.items() if method.in_paper)
 POOLED = "pooled"
 
 

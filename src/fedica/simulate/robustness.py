@@ -30,7 +30,7 @@ from fedica.simulate.streams import stream
 
 HONEST = "honest"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
-COMPARED = tuple(method for method in ("consensus", "srf-ica", "sf-ica") if method in METHODS)
+COMPARED = tuple(name for name, method in METHODS.items() if method.centres_groups)
 """The methods that are compared unless others are asked for."""
 
 
