@@ -36,12 +36,26 @@ def test_pickling_keeps_everything():
     assert (str(error), error.client) == ("what", "who")
 
 
+def test_a_gram_matrix_of_low_rank_is_one_to_rounding():
+    """Positive semidefinite means to rounding, whatever the scale; the numbers stay as they are."""
+    half = np.random.default_rng(0).standard_normal((2, 5)) * 1e-150
+    gram = half.T @ half
+    assert np.array_equal(Contribution("a", np.eye(5), 10, gram=gram).gram, gram)
+    assert not np.any(Contribution("a", np.eye(5), 10, gram=np.zeros((5, 5))).gram)
+
+
+def test_what_was_kept_in_extra_becomes_a_field():
+    """Code written for fedica 0.1.0 says `reference` and `grid` in ``extra``."""
+    one = Contribution("a", np.eye(2), 10, extra={"reference": "average", "grid": "2 mm", "note": "1"})
+    assert (one.reference, one.grid, dict(one.extra)) == ("average", "2 mm", {"note": "1"})
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
         ({"client": ""}, "a client's name must be a text that is not empty"),
         ({"client": "a\nb"}, "may not contain control characters"),
-        ({"client": "a" * 201}, "at most 200 characters; 201 came"),
+        ({"client": "a" * 201}, "at most 200 characters; got 201"),
         ({"client": 7}, "must be a text"),
         ({"atoms": np.ones(3)}, r"must have shape \(n_features, n_atoms\)"),
         ({"atoms": np.ones((2, 0))}, "neither of them zero"),
@@ -51,10 +65,31 @@ def test_pickling_keeps_everything():
         ({"n_samples": 0}, "n_samples must be a whole number of at least 1; 0 came"),
         ({"n_samples": 2.5}, "n_samples must be a whole number"),
         ({"features": ["x"]}, "names 1 features, but its atoms have 2"),
-        ({"features": ["x", "x"]}, "'x' came more than once"),
+        ({"features": ["x", "x"]}, "got 'x' more than once"),
         ({"features": "xy"}, "must be a list of names"),
         ({"independence": "time"}, "independence must be one of"),
         ({"mixing": "any"}, "mixing must be one of"),
+        ({"study": ""}, "study must be a text that is not empty"),
+        ({"reference": "a\tb"}, "reference may not contain control characters"),
+        ({"grid": "x" * 1001}, "grid may have at most 1000 characters; got 1001"),
+        ({"extra": {"grid": ""}}, "grid must be a text that is not empty"),
+        ({"extra": ["grid"]}, "extra must be a mapping from text to text"),
+        ({"gram": np.eye(3)}, "gram must have a row for each of the 2 atoms; got 3"),
+        ({"gram": np.ones((2, 3))}, r"gram must be a square matrix; got shape \(2, 3\)"),
+        ({"gram": [[1, 2], [0, 1]]}, "gram must be symmetric, to 1e-09 of its largest entry"),
+        ({"gram": [[1, 2], [2, 1]]}, "gram must be positive semidefinite, to 1e-09 of its largest entry"),
+        ({"gram": [[1, np.nan], [np.nan, 1]]}, "gram must be finite"),
+        ({"gram": np.eye(2), "noise_floor": -1}, "noise_floor must be at least 0; got -1"),
+        ({"gram": np.eye(2), "noise_floor": np.inf}, "noise_floor must be a number"),
+        ({"noise_floor": 1.0}, "noise_floor belongs to gram; got noise_floor alone"),
+        ({"uncertain": [0, 2]}, "uncertain must be indices of its 2 atoms; got 2"),
+        ({"uncertain": [0, 0]}, "uncertain must be distinct whole numbers"),
+        ({"uncertain": "01"}, "uncertain must be a list of whole numbers"),
+        ({"uncertain": [-1]}, "uncertain must be a whole number of at least 0"),
+        ({"persons": 0}, "persons must be a whole number of at least 1"),
+        ({"preprocessing": "1 Hz"}, "preprocessing must be a mapping from text to text"),
+        ({"preprocessing": {"a": "x" * 10_000}}, "preprocessing may have at most 10000 characters in all; got 10001"),
+        ({"serial": -1}, "serial must be a whole number of at least 0"),
     ],
 )
 def test_a_bad_field_is_one_clear_sentence(fields, sentence):
@@ -68,7 +103,7 @@ def test_a_bad_field_is_one_clear_sentence(fields, sentence):
     [
         ({"id": " "}, "a study's id must be a text"),
         ({"features": []}, "at least one feature"),
-        ({"units": ["V"]}, "one of units per feature: 2 were wanted, 1 came"),
+        ({"units": ["V"]}, "units must be one per feature: expected 2, got 1"),
         ({"scales": [1.0, -1.0]}, "scale must be a number above 0"),
         ({"n_components": 3}, "at most 2; 3 came"),
         ({"min_samples": 1}, "at least 2; 1 came"),

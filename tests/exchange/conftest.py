@@ -38,6 +38,30 @@ def contribution() -> Contribution:
 
 
 @pytest.fixture
+def full_contribution() -> Contribution:
+    """Give a contribution that declares everything."""
+    return Contribution(
+        "client-07",
+        np.array([[0.6, 0.0], [0.8, 0.0], [0.0, 1.0]]),
+        5000,
+        features=["Fp1", "Fp2", "Cz"],
+        solver="auto",
+        independence="features",
+        mixing="general",
+        study="rest-2024",
+        reference="average",
+        grid="3 x 1 x 1 voxels; 2 0 0 0; 0 2 0 0; 0 0 2 0",
+        gram=np.array([[2.0, 0.5], [0.5, 1.0]]),
+        noise_floor=0.125,
+        uncertain=[1],
+        persons=12,
+        preprocessing={"highpass": "1 Hz", "filter": "FIR, zero phase"},
+        serial=3,
+        extra={"software": "own"},
+    )
+
+
+@pytest.fixture
 def aggregate() -> Aggregate:
     mixing = np.array([[0.6, 0.8], [0.8, -0.6], [0.0, 0.0]])
     atoms = np.array([[0.6, -0.8, 0.6, 0.0], [0.8, 0.6, 0.8, 0.0], [0.0, 0.0, 0.0, 1.0]])

@@ -97,7 +97,7 @@ def test_a_degenerate_component_is_flagged_and_may_be_zero(aggregate: Aggregate)
 def test_the_details_are_not_taken_for_the_public_part(aggregate: Aggregate, tmp_path: Path) -> None:
     """A details file is refused by its format."""
     write_details(aggregate, tmp_path / "d.safetensors")
-    with pytest.raises(FormatError, match=r"a fedica\.aggregate file was wanted; .* of format 'fedica\.details'"):
+    with pytest.raises(FormatError, match=r"expected a fedica\.aggregate file; .* of format 'fedica\.details'"):
         read_aggregate(tmp_path / "d.safetensors")
 
 
@@ -106,21 +106,21 @@ def test_what_exceeds_the_limits_is_not_written(aggregate: Aggregate) -> None:
     features = tuple(f"{i} {'x' * 190}" for i in range(25_000))
     mixing = np.eye(25_000, 2)
     huge = replace(aggregate, mixing=mixing, centres=mixing, terms=Terms(25_000, features))
-    with pytest.raises(FormatError, match=r"takes 4194304 bytes of names .*; 50\d+ bytes and 50006 numbers came"):
+    with pytest.raises(FormatError, match=r"takes 4194304 bytes of names .*; got 50\d+ bytes and 50006 numbers"):
         aggregate_to_bytes(huge)
 
 
 @pytest.mark.parametrize(
     ("metadata", "tensors", "problem"),
     [
-        ({"version": "7"}, {}, "version '7' came. Update fedica"),
+        ({"version": "7"}, {}, "got version '7'. Update fedica"),
         ({"n_clients": "x"}, {}, "n_clients must be a whole number"),
-        ({"n_clients": "1"}, {}, "support must be between 0 and 1 clients; [2, 1] came"),
+        ({"n_clients": "1"}, {}, "support must be between 0 and 1 clients; got [2, 1]"),
         ({"method": ""}, {}, "the method must be a text"),
         ({"features": '["x"]'}, {}, "1 names of features for 3 features"),
         ({"features": '["x","y","y"]'}, {}, "must be distinct"),
         ({"mixing": "odd"}, {}, "mixing must be one of"),
-        ({"study": " "}, {}, "a study's id"),
+        ({"study": " "}, {}, "study must be a text that is not empty"),
         ({}, {"support": np.array([1])}, "needs 2 values of support"),
         ({}, {"support": np.array([1, -1])}, "support must be between"),
         ({}, {"spread": np.array([1.0, 91.0])}, "angles from 0 to 90"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from fedica.exchange import (
     receive,
     write_contribution,
 )
-from fedica.exchange.format import serialise
-from fedica.records import Contribution
+from fedica.exchange.contributions import CONTRIBUTION
+from fedica.exchange.format import parse, serialise
+from fedica.records import CONTRIBUTION_FIELDS, Contribution
 
 names = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20).filter(str.strip)
 METADATA = {"format": "fedica.contribution", "version": "1", "client": "c"}
@@ -42,6 +44,12 @@ def contributions(draw: Any) -> Contribution:
         independence=draw(st.sampled_from([None, "samples", "features"])),
         mixing=draw(st.sampled_from([None, "general", "orthogonal"])),
         study=draw(st.none() | names),
+        reference=draw(st.none() | names),
+        grid=draw(st.none() | names),
+        uncertain=draw(st.none() | st.sets(st.integers(0, r - 1))),
+        persons=draw(st.none() | st.integers(1, 10**12)),
+        preprocessing=draw(st.none() | st.dictionaries(names, names, max_size=3)),
+        serial=draw(st.none() | st.integers(0, 10**12)),
         extra=draw(st.dictionaries(st.text("abcxyz ", min_size=1, max_size=9), names, max_size=3)),
     )
 
@@ -84,16 +92,45 @@ def test_norms_within_a_millionth_are_taken_and_made_one() -> None:
     np.testing.assert_allclose(np.linalg.norm(received.atoms, axis=0), 1, atol=1e-12)
 
 
-def test_the_study_must_be_the_expected_one(contribution: Contribution) -> None:
-    """A contribution for another study, or for none, is refused by name when a study is expected."""
-    data = contribution_to_bytes(contribution)
-    assert contribution_from_bytes(data, study="rest-2024").study == "rest-2024"
-    with pytest.raises(
-        ContributionError, match=r"client 'client-07' .* another study: 'other' is wanted, it is for 'rest"
+def test_every_field_survives_the_file(full_contribution: Contribution, tmp_path: Path) -> None:
+    """What is declared is read as it was written, of the same types; so it is by `pickle`."""
+    write_contribution(full_contribution, tmp_path / "c.safetensors")
+    for other in (
+        read_contribution(tmp_path / "c.safetensors"),
+        pickle.loads(pickle.dumps(full_contribution)),  # noqa: S301 - our own
     ):
-        contribution_from_bytes(data, study="other")
-    with pytest.raises(ContributionError, match="'other' is wanted, none is named"):
-        contribution_from_bytes(b"".join(serialise(METADATA, {"atoms": np.eye(2)})), study="other")
+        for name in (*CONTRIBUTION_FIELDS, "extra"):
+            value, expected = getattr(other, name), getattr(full_contribution, name)
+            assert value is not None
+            assert type(value) is type(expected), name
+            np.testing.assert_equal(value, expected, name)
+
+
+def test_what_is_not_declared_is_not_in_the_file() -> None:
+    """A field that does not apply is absent; so is one that is declared empty."""
+    data = contribution_to_bytes(Contribution("a", np.eye(2), None, uncertain=[], preprocessing={}))
+    container = parse(data, CONTRIBUTION, "a")
+    assert set(container.metadata) == {"format", "version", "fedica", "client"}
+    assert set(container.tensors) == {"atoms"}
+
+
+def test_float32_atoms_are_widened() -> None:
+    """A file of version 2 may hold its atoms in half the space; what is read is float64, of norm one."""
+    atoms = unit(np.random.default_rng(0).standard_normal((500, 7))).astype(np.float32)
+    received = contribution_from_bytes(b"".join(serialise(edited(version="2"), {"atoms": atoms})))
+    assert received.atoms.dtype == np.float64
+    np.testing.assert_allclose(received.atoms, atoms, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(np.linalg.norm(received.atoms, axis=0), 1, rtol=0, atol=1e-14)
+
+
+def test_what_version_1_kept_in_extra_is_read_into_the_fields() -> None:
+    """`reference` and `grid` had a meaning before; other names that version 2 gave one had none, and stay."""
+    old = edited(reference="average", grid="2 x 2 x 2 voxels", serial="of the amplifier")
+    read = contribution_from_bytes(b"".join(serialise(old, {"atoms": ONE})))
+    assert (read.reference, read.grid, read.serial) == ("average", "2 x 2 x 2 voxels", None)
+    assert dict(read.extra) == {"serial": "of the amplifier"}
+    with pytest.raises(ContributionError, match="extra metadata may not be called 'serial'"):
+        contribution_to_bytes(read)
 
 
 def edited(**changes: str | None) -> dict[str, str]:
@@ -107,39 +144,60 @@ ONE = np.eye(3)[:, :2]
     ("metadata", "tensors", "problem"),
     [
         (
-            edited(version="2"),
+            edited(version="3"),
             {"atoms": ONE},
-            "reads version '1' of fedica.contribution; version '2' came. Update fedica",
+            "reads version '1' or '2' of fedica.contribution; got version '3'. Update fedica",
         ),
-        (edited(version=None), {"atoms": ONE}, "version 'None' came"),
+        (edited(version=None), {"atoms": ONE}, "got version 'None'"),
         (edited(format="fedica.aggregate"), {"atoms": ONE}, "of format 'fedica.aggregate'"),
         (edited(client=None), {"atoms": ONE}, "'client' is missing"),
         (edited(client=" "), {"atoms": ONE}, "a client's name must be a text that is not empty"),
         (edited(client="a\nb"), {"atoms": ONE}, "may not contain control characters"),
         (edited(client="\x9b1m"), {"atoms": ONE}, "may not contain control characters"),
-        (edited(client="x" * 201), {"atoms": ONE}, "at most 200 characters; 201 came"),
+        (edited(client="x" * 201), {"atoms": ONE}, "at most 200 characters; got 201"),
         (METADATA, {}, "tensor 'atoms' is missing; it has none"),
-        (METADATA, {"atoms": ONE, "data": ONE}, "'atoms' alone; 'data' came too"),
-        (METADATA, {"atoms": ONE.astype(np.int64)}, "must be F64 with 2 dimensions; I64"),
-        (METADATA, {"atoms": ONE[0]}, "must be F64 with 2 dimensions; F64 of shape (2,)"),
+        (METADATA, {"atoms": ONE, "data": ONE}, "a contribution of version 1 has no tensor 'data'"),
+        (METADATA, {"atoms": ONE.astype(np.int64)}, "must be F64 with 2 dimensions; got I64"),
+        (METADATA, {"atoms": ONE[0]}, "must be F64 with 2 dimensions; got F64 of shape (2,)"),
         (METADATA, {"atoms": np.zeros((3, 0))}, "sends 0 atoms of 3 features"),
         (METADATA, {"atoms": np.zeros((0, 0))}, "sends 0 atoms of 0 features"),
         (METADATA, {"atoms": np.eye(3)[:2]}, "sends 3 atoms of 2 features"),
-        (METADATA, {"atoms": ONE * np.nan}, "6 NaN or infinite values came"),
-        (METADATA, {"atoms": ONE * [1, 1e200]}, "atoms must be finite and of norm one; 0 NaN"),
+        (METADATA, {"atoms": ONE * np.nan}, "got 6 NaN or infinite values"),
+        (METADATA, {"atoms": ONE * [1, 1e200]}, "atoms must be finite and of norm one; got 0 NaN"),
         (METADATA, {"atoms": ONE * [1, 0]}, "atom 1 has norm 0"),
         (METADATA, {"atoms": ONE * [1, 1.00001]}, "norm one, to 1e-06; atom 1 has norm 1.00001"),
         (edited(n_samples="0"), {"atoms": ONE}, "n_samples must be a whole number of at least 1; 0 came"),
-        (edited(n_samples="-5"), {"atoms": ONE}, "n_samples must be a whole number below 10^18; '-5' came"),
+        (edited(n_samples="-5"), {"atoms": ONE}, "n_samples must be a whole number below 10^18; got '-5'"),
         (edited(features='["a","b"]'), {"atoms": ONE}, "names 2 features, but its atoms have 3"),
-        (edited(features='["a","b","a"]'), {"atoms": ONE}, "must be distinct; 'a' came more than once"),
-        (edited(features='["a","b",""]'), {"atoms": ONE}, "a feature's name must be a text that is not empty"),
+        (edited(features='["a","b","a"]'), {"atoms": ONE}, "must be distinct; got 'a' more than once"),
+        (edited(features='["a","b",""]'), {"atoms": ONE}, "features: each name must be a text that is not empty"),
         (edited(features='["a","b","\\u0007"]'), {"atoms": ONE}, "may not contain control characters"),
         (edited(features="[1,2,3]"), {"atoms": ONE}, "features must be a JSON list of texts"),
         (edited(independence="rows"), {"atoms": ONE}, "independence must be one of 'samples', 'features'; 'rows' came"),
         (edited(mixing=""), {"atoms": ONE}, "mixing must be one of 'general', 'orthogonal'; '' came"),
         (edited(study=""), {"atoms": ONE}, "study must be a text that is not empty"),
         (edited(solver="\x1b[31m"), {"atoms": ONE}, "solver may not contain control characters"),
+        (METADATA, {"atoms": ONE.astype(np.float32)}, "must be F64 with 2 dimensions; got F32 of shape (3, 2)"),
+        (METADATA, {"atoms": ONE, "gram": np.eye(2)}, "a contribution of version 1 has no tensor 'gram'"),
+        (edited(grid="x" * 1001), {"atoms": ONE}, "grid may have at most 1000 characters; got 1001"),
+        (edited(version="2"), {"atoms": ONE, "gram": np.eye(2)[0]}, "'gram' must be F64 with 2 dimensions"),
+        (edited(version="2"), {"atoms": ONE, "gram": np.eye(3)}, "gram must have a row for each of the 2 atoms; got 3"),
+        (edited(version="2"), {"atoms": ONE, "gram": -np.eye(2)}, "gram must be positive semidefinite, to 1e-09"),
+        (edited(version="2", noise_floor="1.5"), {"atoms": ONE}, "noise_floor belongs to gram; got noise_floor alone"),
+        (edited(version="2", noise_floor="nan"), {"atoms": ONE}, "noise_floor must be a decimal number; got 'nan'"),
+        (edited(version="2", uncertain="[]"), {"atoms": ONE}, "uncertain must be a JSON list of whole numbers"),
+        (edited(version="2", uncertain="[0, 1]"), {"atoms": ONE}, "without spaces, of at most 65536 characters"),
+        (edited(version="2", uncertain="[2]"), {"atoms": ONE}, "uncertain must be indices of its 2 atoms; got 2"),
+        (edited(version="2", uncertain="[1,1]"), {"atoms": ONE}, "uncertain must be distinct whole numbers"),
+        (edited(version="2", persons="0"), {"atoms": ONE}, "persons must be a whole number of at least 1"),
+        (edited(version="2", serial="-1"), {"atoms": ONE}, "serial must be a whole number below 10^18; got '-1'"),
+        (edited(version="2", preprocessing="{}"), {"atoms": ONE}, "a JSON object from text to text, not empty"),
+        (edited(version="2", preprocessing='{"a":1}'), {"atoms": ONE}, "a JSON object from text to text, not empty"),
+        (
+            edited(version="2", preprocessing=f'{{"a":"{"x" * 10_000}"}}'),
+            {"atoms": ONE},
+            "preprocessing may have at most 10000 characters in all; got 10001",
+        ),
     ],
 )
 def test_each_defect_has_its_sentence(metadata: dict[str, str], tensors: dict[str, Any], problem: str) -> None:

@@ -96,8 +96,8 @@ def test_a_file_that_becomes_a_fifo_between_two_looks_is_refused(
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_a_file_that_lies_about_its_size_is_refused() -> None:
-    """Files under /proc claim zero bytes and give more: what came is not what was announced."""
-    with pytest.raises(FormatError, match="0 bytes were announced"):
+    """Files under /proc claim zero bytes and give more: what is read is not what was announced."""
+    with pytest.raises(FormatError, match="expected 0 bytes, as announced"):
         read_bounded("/proc/self/status", limit=10**6, what="a test")
 
 

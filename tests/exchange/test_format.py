@@ -14,15 +14,16 @@ from safetensors import safe_open
 from safetensors.numpy import load, save
 
 from fedica.errors import FormatError
-from fedica.exchange.format import VERSION, Kind, is_canonical, natural, parse, serialise, take
+from fedica.exchange.field_values import read_whole_number
+from fedica.exchange.format import FileKind, is_canonical, parse, require_tensor, serialise
 
-KIND = Kind("fedica.test", max_header=1024 * 1024, max_numbers=10_000)
-BASE = {"format": "fedica.test", "version": VERSION}
+KIND = FileKind("fedica.test", max_header=1024 * 1024, max_numbers=10_000)
+BASE = {"format": "fedica.test", "version": "1"}
 
 arrays = st.one_of(
     *(
         hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=4))
-        for dtype in (np.float64, np.int64, np.bool_)
+        for dtype in (np.float64, np.float32, np.int64, np.bool_)
     )
 )
 keys = st.text(st.characters(exclude_categories=["Cs"]), max_size=10).filter(lambda k: k != "__metadata__")
@@ -113,21 +114,21 @@ def test_reading_copies_nothing() -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "at least 8 bytes; 0 came"),
-        (b"1234567", "at least 8 bytes; 7 came"),
+        (b"", "at least 8 bytes; got 0"),
+        (b"1234567", "at least 8 bytes; got 7"),
         ((2**63).to_bytes(8, "little"), f"claims {2**63} bytes; the file has 0"),
         ((16).to_bytes(8, "little") + b"{}", "claims 16 bytes; the file has 2"),
         ((2).to_bytes(8, "little") + b"{}", "multiple of 8 bytes"),
         ((8).to_bytes(8, "little") + b'{"\xff": 1}', "UTF-8; byte 10 is not"),
-        (bytes(KIND.max_bytes + 1), f"at most {KIND.max_bytes} bytes; {KIND.max_bytes + 1} came"),
-        (pack({}), "a fedica.test file was wanted; this is a safetensors file without the field 'format'"),
+        (bytes(KIND.max_bytes + 1), f"at most {KIND.max_bytes} bytes; got {KIND.max_bytes + 1}"),
+        (pack({}), "expected a fedica.test file; this is a safetensors file without the field 'format'"),
         (pack({"__metadata__": {"format": "pt"}}), "of format 'pt'"),
-        (pack({"__metadata__": {"format": "fedica.test"}}), "version 'None' came. Update fedica"),
-        (pack({"__metadata__": {"format": "fedica.test", "version": "2"}}), "version '2' came. Update fedica"),
+        (pack({"__metadata__": {"format": "fedica.test"}}), "got version 'None'. Update fedica"),
+        (pack({"__metadata__": {"format": "fedica.test", "version": "2"}}), "got version '2'. Update fedica"),
         (pack({"__metadata__": BASE}, b"x" * 8), "need 0 bytes of data; 8 follow"),
         (
-            pack({"__metadata__": BASE, "a": spec("F32", [1], 0, 4)}, b"x" * 4),
-            "'a' must be one of F64, I64, BOOL; 'F32'",
+            pack({"__metadata__": BASE, "a": spec("F16", [1], 0, 4)}, b"x" * 4),
+            "'a' must be one of F64, F32, I64, BOOL; got 'F16'",
         ),
         (pack({"__metadata__": BASE, "a": spec("F64", [2], 0, 8)}, b"x" * 8), "needs bytes 0 to 16"),
         (pack({"__metadata__": BASE, "a": spec("F64", [1], 8, 0)}, b"x" * 8), "its offsets are 8 to 0"),
@@ -141,7 +142,7 @@ def test_reading_copies_nothing() -> None:
             pack({"__metadata__": BASE, "a": spec("F64", [1], 0, 8), "b": spec("F64", [1], 0, 8)}, b"x" * 8),
             "'b' of shape (1,) needs bytes 8 to 16",
         ),
-        (pack({"__metadata__": BASE, "a": spec("BOOL", [2], 0, 2)}, b"\1\2"), "must hold zeros and ones; 2 came"),
+        (pack({"__metadata__": BASE, "a": spec("BOOL", [2], 0, 2)}, b"\1\2"), "must hold zeros and ones; got 2"),
     ],
 )
 def test_each_defect_has_its_sentence(data: bytes, problem: str) -> None:
@@ -154,21 +155,21 @@ def test_each_defect_has_its_sentence(data: bytes, problem: str) -> None:
 def test_a_tensor_must_be_there_in_its_type() -> None:
     """A missing tensor, another dtype, another number of dimensions: refused, naming what is there."""
     container = parse(b"".join(serialise(BASE, {"a": np.ones(2), "n": np.arange(2)})), KIND, "file")
-    assert take(container, "a", "F64", 1).tolist() == [1, 1]
+    assert require_tensor(container, "a", "F64", 1).tolist() == [1, 1]
     with pytest.raises(FormatError, match=r"tensor 'b' is missing; it has 'a', 'n'"):
-        take(container, "b", "F64", 1)
-    with pytest.raises(FormatError, match=r"'n' must be F64 with 1 dimensions; I64 of shape \(2,\) came"):
-        take(container, "n", "F64", 1)
+        require_tensor(container, "b", "F64", 1)
+    with pytest.raises(FormatError, match=r"'n' must be F64 with 1 dimensions; got I64 of shape \(2,\)"):
+        require_tensor(container, "n", "F64", 1)
     with pytest.raises(FormatError, match=r"'a' must be F64 with 2 dimensions"):
-        take(container, "a", "F64", 2)
+        require_tensor(container, "a", "F64", 2)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "+1", "01", "1.0", "1e3", "1_0", " 1", "٣", "9" * 19])
 def test_a_number_has_one_spelling(text: str) -> None:
     """Signs, leading zeros, other digits and huge numbers are refused."""
     with pytest.raises(FormatError, match="n must be a whole number"):
-        natural(text, "n", "file")
-    assert [natural(good, "n", "file") for good in ("0", "10", "9" * 18)] == [0, 10, 10**18 - 1]
+        read_whole_number(text, "n")
+    assert [read_whole_number(good, "n") for good in ("0", "10", "9" * 18)] == [0, 10, 10**18 - 1]
 
 
 @pytest.mark.parametrize("metadata", [{"a" * 200: "x"}, {"a": "\ud800"}, {f"k{i}": "" for i in range(200)}])

@@ -11,10 +11,11 @@ from fedica.exchange import Provenance, write_folder
 from fedica.exchange.aggregates import AGGREGATE
 from fedica.exchange.contributions import CONTRIBUTION, RESERVED
 from fedica.exchange.details import DETAILS, TENSORS, TRUST_TENSORS
+from fedica.exchange.field_values import MAX_VALUE
 from fedica.exchange.folder import FILES
 from fedica.exchange.header import MAX_DIMENSIONS, MAX_KEY, MAX_METADATA, MAX_TENSORS
 from fedica.exchange.studies import _FEATURE_FIELDS, _FIELDS, MAX_STUDY_BYTES
-from fedica.records import Aggregate
+from fedica.records import CONTRIBUTION_FIELDS, Aggregate
 
 PAGE = Path(__file__).parents[2] / "docs" / "format.md"
 
@@ -33,11 +34,22 @@ def test_the_limits_are_those_of_the_code(sections: dict[str, str]) -> None:
     assert f"at most {MAX_KEY} characters" in container
     assert f"at most {MAX_DIMENSIONS} dimensions" in container
     contribution = sections["Contribution"]
+    assert f"{MAX_VALUE:,} characters" in contribution
     for number in (CONTRIBUTION.max_numbers, CONTRIBUTION.max_header, CONTRIBUTION.max_bytes):
         assert f"{number:,}" in contribution
     for kind, section in ((AGGREGATE, "Public aggregate"), (DETAILS, "Details")):
         assert f"{kind.max_numbers:,} numbers, a header of {kind.max_header:,} bytes" in sections[section]
     assert f"{MAX_STUDY_BYTES:,} bytes" in sections["Study"]
+
+
+def test_the_table_of_contribution_fields_is_the_declaration() -> None:
+    """Whoever adds a field puts this table on the page: one row per field of `Contribution`, in their order."""
+    rows = [("field", "form", "", "since", "clients must agree", "meaning"), ("---",) * 6]
+    for name, field in CONTRIBUTION_FIELDS.items():
+        must, agree = "MUST" if field.required else "MAY", "yes" if field.must_agree else ""
+        rows.append((f"`{name}`", field.form.value, must, str(field.since), agree, field.description))
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    assert f"\n{table}\n" in PAGE.read_text(encoding="utf-8"), f"docs/format.md must have this table:\n{table}"
 
 
 def test_every_field_stands_on_the_page(sections: dict[str, str]) -> None:

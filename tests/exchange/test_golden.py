@@ -1,6 +1,7 @@
-"""Files of version 1, kept for good: whatever changes, they are read as before and written again byte by byte.
+"""Golden files, kept for good: whatever changes, they are read as before.
 
-A file of version 1 never changes; a new version of the format gets golden files of its own.
+Those of version 1 are read into the same records; those of the newest version of each kind are also written again byte
+by byte. A golden file never changes; a new version of the format gets golden files of its own.
 """
 
 from __future__ import annotations
@@ -13,36 +14,78 @@ import pytest
 
 from fedica import exchange
 from fedica.exchange import SigningKey, TrustedKeys
-from fedica.records import Aggregate, Contribution, Reason, Rejection, Study
+from fedica.records import CONTRIBUTION_FIELDS, Aggregate, Contribution, Reason, Rejection, Study
+
+
+def pretend_to_be(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be the version of fedica that wrote the golden files: every file names its writer."""
+    for module in ("format", "aggregates"):
+        monkeypatch.setattr(f"fedica.exchange.{module}.__version__", version)
 
 
 @pytest.fixture(autouse=True)
 def _version_of_the_golden_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pretend to be the version of fedica that wrote these files: every file names its writer."""
-    monkeypatch.setattr("fedica.__version__", "0.1.0")
+    pretend_to_be("0.1.0", monkeypatch)
 
 
-def test_contribution_is_read_and_written_as_ever(golden: Path, contribution: Contribution) -> None:
-    """All fields of the golden contribution are read, and writing them gives its bytes."""
-    read = exchange.read_contribution(golden / "contribution.safetensors")
-    for name in ("client", "n_samples", "features", "solver", "independence", "mixing", "study", "extra"):
-        assert getattr(read, name) == getattr(contribution, name), name
-    np.testing.assert_array_equal(read.atoms, contribution.atoms)
-    assert exchange.contribution_to_bytes(read) == (golden / "contribution.safetensors").read_bytes()
+@pytest.mark.parametrize(
+    ("name", "fixture"),
+    [
+        ("contribution", "contribution"),
+        ("v2/contribution", "contribution"),
+        ("v2/contribution-full", "full_contribution"),
+        ("v2/contribution-signed", "full_contribution"),
+    ],
+)
+def test_contribution_is_read_as_ever(golden: Path, name: str, fixture: str, request: pytest.FixtureRequest) -> None:
+    """All fields of the golden contributions are read."""
+    read, expected = exchange.read_contribution(golden / f"{name}.safetensors"), request.getfixturevalue(fixture)
+    for field in (*CONTRIBUTION_FIELDS, "extra"):
+        np.testing.assert_equal(getattr(read, field), getattr(expected, field), field)
+
+
+def test_float32_atoms_are_read_as_ever(golden: Path, full_contribution: Contribution) -> None:
+    """The golden atoms in float32 are those in float64, to the precision of float32."""
+    read = exchange.read_contribution(golden / "v2" / "contribution-float32.safetensors")
+    np.testing.assert_allclose(read.atoms, full_contribution.atoms, rtol=0, atol=6e-8)
+    np.testing.assert_array_equal(read.gram, full_contribution.gram)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["contribution", "contribution-bare"])
+def test_contribution_of_version_1_is_written_as_version_2(
+    golden: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A contribution that is read from version 1 gives the bytes of the golden file of version 2."""
+    pretend_to_be("0.2.0", monkeypatch)
+    for folder in (golden, golden / "v2"):
+        read = exchange.read_contribution(folder / f"{name}.safetensors")
+        assert exchange.contribution_to_bytes(read) == (golden / "v2" / f"{name}.safetensors").read_bytes()
 
 
 def test_bare_contribution_declares_nothing(golden: Path) -> None:
-    """A contribution with nothing but a name and atoms is one, and is written without empty fields."""
-    read = exchange.read_contribution(golden / "contribution-bare.safetensors")
-    assert (read.n_samples, read.features, read.solver, read.study, dict(read.extra)) == (None, None, None, None, {})
-    assert exchange.contribution_to_bytes(read) == (golden / "contribution-bare.safetensors").read_bytes()
+    """A contribution with nothing but a name and atoms is one."""
+    for folder in (golden, golden / "v2"):
+        read = exchange.read_contribution(folder / "contribution-bare.safetensors")
+        declared = {name for name in CONTRIBUTION_FIELDS if getattr(read, name) is not None}
+        assert declared == {"client", "atoms"}
+        assert dict(read.extra) == {}
 
 
-def test_signed_contribution_verifies_as_ever(golden: Path, key: SigningKey, trusted: TrustedKeys) -> None:
-    """The golden signature holds, and signing again gives the same bytes."""
-    path = golden / "contribution-signed.safetensors"
-    read = exchange.read_contribution(path, trusted=trusted, study="rest-2024")
-    assert exchange.contribution_to_bytes(read, key=key) == path.read_bytes()
+def test_full_contribution_is_written_as_ever(
+    golden: Path, full_contribution: Contribution, key: SigningKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing everything gives the golden bytes; so does signing it."""
+    pretend_to_be("0.2.0", monkeypatch)
+    unsigned, signed = (golden / "v2" / f"contribution-{name}.safetensors" for name in ("full", "signed"))
+    assert exchange.contribution_to_bytes(full_contribution) == unsigned.read_bytes()
+    assert exchange.contribution_to_bytes(full_contribution, key=key) == signed.read_bytes()
+
+
+@pytest.mark.parametrize("folder", ["", "v2"])
+def test_signed_contribution_verifies_as_ever(golden: Path, folder: str, trusted: TrustedKeys) -> None:
+    """The golden signatures hold."""
+    read = exchange.read_contribution(golden / folder / "contribution-signed.safetensors", trusted=trusted)
+    assert read.study == "rest-2024"
 
 
 def test_aggregate_is_read_and_written_as_ever(golden: Path, aggregate: Aggregate) -> None:

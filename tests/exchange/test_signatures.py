@@ -27,7 +27,8 @@ from fedica.exchange import (
 )
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.format import parse, serialise
-from fedica.records import Contribution
+from fedica.records import Contribution, Study
+from fedica.workflow.combine import combine
 
 
 def resigned(data: bytes, **changes: str) -> bytes:
@@ -43,7 +44,7 @@ def test_the_whole_way_from_keygen_to_a_trusted_contribution(contribution: Contr
     (tmp_path / "trusted" / public.name).write_bytes(public.read_bytes())
     write_contribution(contribution, tmp_path / "c.safetensors", key=read_signing_key(private))
     trusted = read_trusted_keys(tmp_path / "trusted")
-    read = read_contribution(tmp_path / "c.safetensors", trusted=trusted, study="rest-2024")
+    read = read_contribution(tmp_path / "c.safetensors", trusted=trusted)
     np.testing.assert_array_equal(read.atoms, contribution.atoms)
     assert "signature" not in read.extra
 
@@ -95,12 +96,13 @@ def test_a_field_that_is_added_is_refused(contribution: Contribution, key: Signi
 
 
 def test_a_replay_from_another_study_is_refused(
-    contribution: Contribution, key: SigningKey, trusted: TrustedKeys
+    contribution: Contribution, key: SigningKey, trusted: TrustedKeys, tmp_path: Path
 ) -> None:
-    """A genuine file of another study is refused by name."""
-    data = contribution_to_bytes(contribution, key=key)
-    with pytest.raises(ContributionError, match="client 'client-07' sent a contribution for another study"):
-        contribution_from_bytes(data, trusted=trusted, study="task-2025")
+    """A genuine file of another study is refused by name, although its signature holds."""
+    write_contribution(contribution, tmp_path / "c.safetensors", key=key)
+    study = Study("task-2025", contribution.features or ())
+    with pytest.raises(InputError, match="client 'client-07' sent a contribution for another study"):
+        combine(tmp_path / "c.safetensors", trust_keys=trusted, study=study)
 
 
 def test_another_clients_trusted_key_is_refused(
@@ -185,7 +187,7 @@ def test_a_clients_name_does_not_lead_out_of_the_folder(tmp_path: Path, client: 
 
 def test_one_key_stands_for_one_client(key: SigningKey, tmp_path: Path) -> None:
     """The same key for two names, or two keys for one name, are refused when they are loaded."""
-    with pytest.raises(InputError, match="client 'a': a public key has 64 hexadecimal digits; 'AB' came"):
+    with pytest.raises(InputError, match="client 'a': a public key has 64 hexadecimal digits; got 'AB'"):
         TrustedKeys({"a": "AB"})
     with pytest.raises(InputError, match="clients 'a' and 'b' have the same key"):
         TrustedKeys({"a": key.public, "b": key.public})
@@ -203,7 +205,7 @@ def test_a_folder_of_keys_that_cannot_be_trusted_is_refused(tmp_path: Path) -> N
         read_trusted_keys(tmp_path)
     keygen("a", tmp_path)
     (tmp_path / "b.pub").write_text('{"format":"fedica.key","version":"1","client":"b","ed25519":"00"}')
-    with pytest.raises(FormatError, match="64 hexadecimal digits; '00' came"):
+    with pytest.raises(FormatError, match="64 hexadecimal digits; got '00'"):
         read_trusted_keys(tmp_path)
     (tmp_path / "b.pub").write_text(json.dumps({"format": "fedica.key", "version": "1", "ed25519": "00" * 32}))
     with pytest.raises(FormatError, match=r"b\.pub: a client's name must be a text"):
@@ -246,7 +248,7 @@ def test_other_keys_are_refused_with_what_to_do(tmp_path: Path) -> None:
         b"nonsense",
     ):
         path.write_bytes(data)
-        with pytest.raises(FormatError, match=r"k\.key: an Ed25519 private key"):
+        with pytest.raises(FormatError, match=r"k\.key: expected an Ed25519 private key"):
             read_signing_key(path)
     path.write_bytes(ours.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     _, public = keygen("other", tmp_path / "other")

@@ -242,12 +242,12 @@ def test_a_client_with_a_mask_in_another_place_is_refused_by_the_server(tmp_path
         run = save(tmp_path / f"{name}.nii", run_of(len(sent)), affine=affine)
         done = contribute(run, client=name, options=ReadOptions(mask=mask), independence="features", n_components=3)
         sent.append(done.contribution)
-    assert sent[0].extra["grid"] == "13 x 15 x 11 voxels; -3 0 0 15; 0 3 0 -18; 0 0 4 -16"
+    assert sent[0].grid == "13 x 15 x 11 voxels; -3 0 0 15; 0 3 0 -18; 0 0 4 -16"
     result = aggregate(sent, 3, on_bad="reject")
     assert [x.client for x in result.rejected] == ["moved"]
     assert "declares grid" in result.rejected[0].reason
     maps = from_nifti(to_nifti(result, mask_file), mask_file, "maps")
-    assert maps.extra == sent[0].extra
+    assert maps.grid == sent[0].grid
 
 
 def test_who_forgets_that_maps_are_wanted_is_told(tmp_path, run_file, mask_file):

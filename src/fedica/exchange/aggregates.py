@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, BoolArray, IntArray, check_choice, readonly
+from fedica.arrays import Array, BoolArray, IntArray, PathLike
 from fedica.errors import FormatError, InputError
-from fedica.exchange.files import PathLike, read_bounded, write_atomic
-from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, natural, parse, take
-from fedica.exchange.header import check_names, parse_texts
-from fedica.exchange.json_files import json_text
-from fedica.records import INDEPENDENCE, MIXING, Aggregate, Terms, check_features, check_name
+from fedica.exchange.field_values import read_value, read_whole_number, write_value
+from fedica.exchange.files import read_bounded, write_atomic
+from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, parse, require_tensor
+from fedica.records import CONTRIBUTION_FIELDS, Aggregate, Terms, check_name
+from fedica.records.fields import READONLY, check_fields
 from fedica.version import __version__
 
-AGGREGATE = Kind("fedica.aggregate", max_header=4 * 1024 * 1024, max_numbers=20_000_000)
+AGGREGATE = FileKind("fedica.aggregate", max_header=4 * 1024 * 1024, max_numbers=20_000_000)
+TERMS = {x.name for x in fields(Terms)} & CONTRIBUTION_FIELDS.keys()
+"""What clients agree on and files tell; ``n_features`` is known from the matrix."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,18 +47,17 @@ class PublicAggregate:
         The version of fedica that wrote it.
     """
 
-    mixing: Array
-    support: IntArray
-    spread: Array
-    degenerate: BoolArray
+    mixing: Array = field(metadata=READONLY)
+    support: IntArray = field(metadata=READONLY)
+    spread: Array = field(metadata=READONLY)
+    degenerate: BoolArray = field(metadata=READONLY)
     n_clients: int
     method: str
     terms: Terms
     fedica: str
 
     def __post_init__(self) -> None:
-        for name in ("mixing", "support", "spread", "degenerate"):
-            object.__setattr__(self, name, readonly(getattr(self, name)))
+        check_fields(self)
 
     @property
     def n_components(self) -> int:
@@ -145,46 +147,34 @@ def _chunks(aggregate: Aggregate | PublicAggregate) -> list[bytes | memoryview]:
 
 
 def terms_metadata(terms: Terms) -> dict[str, str]:
-    """Return what the clients agree on, as metadata."""
-    features = terms.features
-    return declared(
-        {
-            "features": None if features is None else json_text(features, "a list of features"),
-            "independence": terms.independence,
-            "mixing": terms.mixing,
-            "study": terms.study,
-        }
-    )
+    """Return what the clients agree on, as metadata: the fields of a contribution of the same names."""
+    values = {name: getattr(terms, name) for name in TERMS}
+    return {n: write_value(CONTRIBUTION_FIELDS[n].form, v, f"the {n}") for n, v in values.items() if v is not None}
 
 
 def read_terms(metadata: Mapping[str, str], n_features: int) -> Terms:
     """Return what the clients agree on, from metadata."""
-    features = None
-    if "features" in metadata:
-        names = parse_texts(metadata["features"], "features")
-        check_names(names, "a feature's name")
-        features = check_features(names, "features")
-        if len(features) != n_features:
-            raise InputError(f"there are {len(features)} names of features for {n_features} features.")
-    for name, choices in (("independence", INDEPENDENCE), ("mixing", MIXING)):
-        if name in metadata:
-            check_choice(metadata[name], name, choices)
-    if "study" in metadata:
-        check_name(metadata["study"], "a study's id")
-    return Terms(n_features, features, metadata.get("independence"), metadata.get("mixing"), metadata.get("study"))
+    terms: dict[str, Any] = {}
+    for name in TERMS & metadata.keys():
+        declared = CONTRIBUTION_FIELDS[name]
+        terms[name] = declared.check(read_value(declared.form, metadata[name], name), name)
+    n_names = len(terms.get("features", range(n_features)))
+    if n_names != n_features:
+        raise InputError(f"there are {n_names} names of features for {n_features} features.")
+    return Terms(n_features, **terms)
 
 
 def _public(container: Container) -> PublicAggregate:
     source, metadata = container.source, container.metadata
-    mixing = take(container, "mixing", "F64", 2)
+    mixing = require_tensor(container, "mixing", "F64", 2)
     d, r = mixing.shape
-    support, spread = take(container, "support", "I64", 1), take(container, "spread", "F64", 1)
-    degenerate = take(container, "degenerate", "BOOL", 1)
-    n_clients = natural(metadata.get("n_clients", ""), "n_clients", source)
+    support, spread = require_tensor(container, "support", "I64", 1), require_tensor(container, "spread", "F64", 1)
+    degenerate = require_tensor(container, "degenerate", "BOOL", 1)
+    n_clients = read_whole_number(metadata.get("n_clients", ""), f"{source}: n_clients")
     if 0 in mixing.shape or not support.size == spread.size == degenerate.size == r:
         raise FormatError(
             f"{source}: a mixing matrix of shape {mixing.shape} needs {r} values of support, spread and degenerate; "
-            f"{support.size}, {spread.size} and {degenerate.size} came."
+            f"got {support.size}, {spread.size} and {degenerate.size}."
         )
     norms = np.sqrt(np.einsum("ij,ij->j", mixing, mixing))
     if not np.all((np.abs(norms - 1) <= 1e-6) | ((norms <= 1e-6) & degenerate)):
@@ -194,9 +184,9 @@ def _public(container: Container) -> PublicAggregate:
             f"{norms[worst]:.9g}."
         )
     if not np.all((support >= 0) & (support <= n_clients)):
-        raise FormatError(f"{source}: support must be between 0 and {n_clients} clients; {support.tolist()[:20]} came.")
+        raise FormatError(f"{source}: support must be between 0 and {n_clients} clients; got {support.tolist()[:20]}.")
     if not np.all(np.isnan(spread) | ((spread >= 0) & (spread <= 90))):
-        raise FormatError(f"{source}: spread must be angles from 0 to 90 degrees; {spread.tolist()[:20]} came.")
+        raise FormatError(f"{source}: spread must be angles from 0 to 90 degrees; got {spread.tolist()[:20]}.")
     return PublicAggregate(
         mixing=mixing,
         support=support,

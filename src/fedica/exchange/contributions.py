@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedica.arrays import Array, PathLike
 from fedica.errors import ContributionError, FormatError, InputError
-from fedica.exchange.files import PathLike, read_bounded, sha256, write_atomic
-from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, natural, parse, take
-from fedica.exchange.header import check_names, parse_texts
-from fedica.exchange.json_files import json_text
+from fedica.exchange.field_values import read_value, write_value
+from fedica.exchange.files import read_bounded, sha256, write_atomic
+from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, parse, require_tensor
 from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, sign
-from fedica.records import Contribution, check_name
+from fedica.records import CONTRIBUTION_FIELDS, Contribution, check_name
+from fedica.records.fields import Form
 
-CONTRIBUTION = Kind("fedica.contribution", max_header=4 * 1024 * 1024, max_numbers=10_000_000)
+CONTRIBUTION = FileKind("fedica.contribution", 4 * 1024 * 1024, max_numbers=10_000_000, versions=("1", "2"))
 NORM_TOL = 1e-6
 """How far the norm of an atom in a file may be from one."""
-_OURS = ("format", "version", "fedica", "client", "n_samples", "features", "solver", "independence", "mixing", "study")
-RESERVED = frozenset((*_OURS, "key", "signature"))
-"""The metadata fields that the format defines; all others are a contribution's ``extra``."""
+COMMON_FIELDS = ("format", "version", "fedica", "key", "signature")
+RESERVED = frozenset((*COMMON_FIELDS, *CONTRIBUTION_FIELDS))
+"""The names that the format defines; all other metadata is a contribution's ``extra``."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def contribution_to_bytes(contribution: Contribution, *, key: SigningKey | None 
     return b"".join(_chunks(contribution, key))
 
 
-def read_contribution(path: PathLike, *, trusted: TrustedKeys | None = None, study: str | None = None) -> Contribution:
+def read_contribution(path: PathLike, *, trusted: TrustedKeys | None = None) -> Contribution:
     """Read one client's contribution. Everything in it is checked; memory is bounded by the limits of the format.
 
     Parameters
@@ -106,8 +106,6 @@ def read_contribution(path: PathLike, *, trusted: TrustedKeys | None = None, stu
         The file.
     trusted : TrustedKeys, optional
         If given, the file must be signed by the key that is trusted for the client that it names.
-    study : str, optional
-        If given, the contribution must be for the study of this id.
 
     Raises
     ------
@@ -116,25 +114,23 @@ def read_contribution(path: PathLike, *, trusted: TrustedKeys | None = None, stu
     ContributionError
         If it is one that must be refused; the sentence names the client.
     """
-    return receive(path, trusted=trusted, study=study).contribution
+    return receive(path, trusted=trusted).contribution
 
 
 def contribution_from_bytes(
-    data: bytes, *, source: str = "contribution", trusted: TrustedKeys | None = None, study: str | None = None
+    data: bytes, *, source: str = "contribution", trusted: TrustedKeys | None = None
 ) -> Contribution:
     """Return the contribution that the bytes hold, checked as by `read_contribution`; errors start with ``source``."""
-    return receive_bytes(data, source=source, trusted=trusted, study=study).contribution
+    return receive_bytes(data, source=source, trusted=trusted).contribution
 
 
-def receive(path: PathLike, *, trusted: TrustedKeys | None = None, study: str | None = None) -> Received:
+def receive(path: PathLike, *, trusted: TrustedKeys | None = None) -> Received:
     """Read a contribution as `read_contribution` does, and tell where it came from."""
     data = read_bounded(path, limit=CONTRIBUTION.max_bytes, what="a contribution")
-    return receive_bytes(data, source=os.fspath(path), trusted=trusted, study=study)
+    return receive_bytes(data, source=os.fspath(path), trusted=trusted)
 
 
-def receive_bytes(
-    data: bytes, *, source: str, trusted: TrustedKeys | None = None, study: str | None = None
-) -> Received:
+def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = None) -> Received:
     """Read a contribution from bytes, and tell where it came from."""
     container = parse(data, CONTRIBUTION, source)
     client = _client(container)
@@ -142,7 +138,6 @@ def receive_bytes(
         if trusted is not None:
             check_signature(container, data, client, trusted)
         contribution = _contribution(container, client)
-        _check_study(contribution, study)
     provenance = Provenance(
         client,
         contribution.n_samples,
@@ -172,21 +167,17 @@ def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | 
 
 
 def _checked_chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:
-    client, features = contribution.client, contribution.features
     clash = sorted(RESERVED & contribution.extra.keys())
     if clash:
         raise InputError(f"extra metadata may not be called {clash[0]!r}: the format uses that name. Rename it.")
-    fields = {
-        "client": client,
-        "n_samples": None if contribution.n_samples is None else str(contribution.n_samples),
-        "features": None if features is None else json_text(features, f"client {client!r}: features"),
-        "solver": contribution.solver,
-        "independence": contribution.independence,
-        "mixing": contribution.mixing,
-        "study": contribution.study,
-    }
-    metadata = {**contribution.extra, **common_metadata(CONTRIBUTION), **declared(fields)}
-    container = Container(f"client {client!r}", metadata, {"atoms": contribution.atoms})
+    client, metadata, tensors = contribution.client, {**contribution.extra, **common_metadata(CONTRIBUTION)}, {}
+    for name, field in CONTRIBUTION_FIELDS.items():
+        value = getattr(contribution, name)
+        if field.is_tensor and value is not None:
+            tensors[name] = value
+        elif value is not None:
+            metadata[name] = write_value(field.form, value, f"client {client!r}: {name}")
+    container = Container(f"client {client!r}", metadata, tensors)
     _contribution(container, client)  # nobody writes what nobody may read
     if key is not None:
         container = sign(container, client, key)
@@ -206,31 +197,26 @@ def _client(container: Container) -> str:
 
 def _contribution(container: Container, client: str) -> Contribution:
     """Return the record, with everything that the record itself does not check checked here."""
-    source, metadata = container.source, container.metadata
-    others = sorted(container.tensors.keys() - {"atoms"})
-    if others:
-        raise FormatError(f"{source}: a contribution has the tensor 'atoms' alone; {others[0]!r} came too.")
-    atoms = take(container, "atoms", "F64", 2)
-    _check_atoms(atoms, client)
-    n_samples, features = metadata.get("n_samples"), metadata.get("features")
-    for name in ("solver", "study"):
-        if name in metadata:
-            check_name(metadata[name], f"client {client!r}: {name}")
-    return Contribution(
-        client,
-        atoms,
-        None if n_samples is None else natural(n_samples, "n_samples", source),
-        features=None if features is None else _features(features, client),
-        solver=metadata.get("solver"),
-        independence=metadata.get("independence"),
-        mixing=metadata.get("mixing"),
-        study=metadata.get("study"),
-        extra={name: value for name, value in metadata.items() if name not in RESERVED},
-    )
+    version = int(container.metadata["version"])
+    known = {name: field for name, field in CONTRIBUTION_FIELDS.items() if field.since <= version}
+    unknown = sorted(container.tensors.keys() - {name for name, field in known.items() if field.is_tensor})
+    if unknown:
+        raise FormatError(f"{container.source}: a contribution of version {version} has no tensor {unknown[0]!r}.")
+    values: dict[str, Any] = {"n_samples": None}
+    for name, field in known.items():
+        if field.is_tensor and (field.required or name in container.tensors):
+            narrow_too = field.form is Form.TENSOR_OR_F32 and version >= 2
+            values[name] = require_tensor(container, name, ("F64", "F32") if narrow_too else ("F64",), 2)
+        elif not field.is_tensor and name in container.metadata:
+            values[name] = read_value(field.form, container.metadata[name], f"client {client!r}: {name}")
+    values["atoms"] = _check_atoms(values["atoms"].astype(np.float64, copy=False), client)
+    own_names = {*known, *COMMON_FIELDS}
+    extra = {name: value for name, value in container.metadata.items() if name not in own_names}
+    return Contribution(**values, extra=extra)
 
 
-def _check_atoms(atoms: NDArray[Any], client: str) -> None:
-    """Check what a file promises of its atoms, without a copy of them."""
+def _check_atoms(atoms: Array, client: str) -> Array:
+    """Return the atoms if they are what a file promises, without a copy of them."""
     n_features, n_atoms = atoms.shape
     if not 1 <= n_atoms <= n_features:
         raise InputError(
@@ -241,24 +227,11 @@ def _check_atoms(atoms: NDArray[Any], client: str) -> None:
     if not np.isfinite(norms).all():
         n_bad = atoms.size - np.count_nonzero(np.isfinite(atoms))
         raise InputError(
-            f"client {client!r}: atoms must be finite and of norm one; {n_bad} NaN or infinite values came."
+            f"client {client!r}: atoms must be finite and of norm one; got {n_bad} NaN or infinite values."
         )
     worst = int(np.argmax(np.abs(norms - 1)))
     if abs(norms[worst] - 1) > NORM_TOL:
         raise InputError(
             f"client {client!r}: atoms must have norm one, to {NORM_TOL:g}; atom {worst} has norm {norms[worst]:.9g}."
         )
-
-
-def _features(text: str, client: str) -> list[str]:
-    names = parse_texts(text, f"client {client!r}: features")
-    check_names(names, f"client {client!r}: a feature's name")
-    return names
-
-
-def _check_study(contribution: Contribution, study: str | None) -> None:
-    if study is not None and contribution.study != study:
-        came = "none is named" if contribution.study is None else f"it is for {contribution.study!r}"
-        raise InputError(
-            f"client {contribution.client!r} sent a contribution for another study: {study!r} is wanted, {came}."
-        )
+    return atoms

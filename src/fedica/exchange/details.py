@@ -11,13 +11,13 @@ import numpy as np
 from fedica.errors import FormatError, InputError
 from fedica.exchange.aggregates import read_terms, terms_metadata
 from fedica.exchange.files import PathLike, read_bounded, write_atomic
-from fedica.exchange.format import Container, Kind, chunks_within, common_metadata, declared, parse, take
+from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, declared, parse, require_tensor
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.json_files import json_text, parse_json
 from fedica.records import Aggregate, Certificate, Reason, Rejection, Trust, check_name
 from fedica.records.reasons import Numbers
 
-DETAILS = Kind("fedica.details", max_header=64 * 1024 * 1024, max_numbers=250_000_000)
+DETAILS = FileKind("fedica.details", max_header=64 * 1024 * 1024, max_numbers=250_000_000)
 _MAX_OPTIONS = 64 * 1024
 _KINDS_OF_0_1_0 = {"withdrawn by the coordinator.": "withdrawn"}
 """The sentence of 0.1.0 whose kind must be known: the report says how to repeat a result without these clients."""
@@ -214,7 +214,7 @@ def _certificate(container: Container, sizes: dict[str, int]) -> Certificate | N
 
 def _tensor(container: Container, name: str, dtype: str, dimensions: str, sizes: dict[str, int]) -> Any:
     """Return a tensor whose dimensions agree with those met before; ``sizes`` collects them."""
-    array = take(container, name, dtype, len(dimensions))
+    array = require_tensor(container, name, dtype, len(dimensions))
     for letter, size in zip(dimensions, array.shape, strict=True):
         if letter != "*" and sizes.setdefault(letter, size) != size:
             raise FormatError(

@@ -41,7 +41,7 @@ def read_bounded(path: PathLike, *, limit: int, what: str) -> bytes:
         raise FormatError(f"{shown!r} cannot be the path of a file ({error}).") from error
     if data is None or len(data) != status.st_size:
         raise FormatError(
-            f"{shown}: {status.st_size} bytes were announced, {len(data or b'')} came. "
+            f"{shown}: expected {status.st_size} bytes, as announced; got {len(data or b'')}. "
             "Is it still being written? Read it again when it is complete."
         )
     return data

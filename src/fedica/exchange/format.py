@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,17 @@ from fedica.errors import FormatError
 from fedica.exchange.header import MAX_KEY, MAX_METADATA, TensorSpec, encodable, parse_header
 from fedica.version import __version__
 
-VERSION = "1"
-DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "BOOL": np.dtype("?")}
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "I64": np.dtype("<i8"),
+    "BOOL": np.dtype("?"),
+}
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileKind:
     """What one kind of file is called, and how large it may be.
 
     Parameters
@@ -42,11 +46,14 @@ class Kind:
         Most bytes of its header.
     max_numbers : int
         Most numbers in all its tensors together.
+    versions : tuple of str
+        The versions of the format that are read; the last one is written.
     """
 
     name: str
     max_header: int
     max_numbers: int
+    versions: tuple[str, ...] = ("1",)
 
     @property
     def max_bytes(self) -> int:
@@ -88,26 +95,26 @@ def serialise(metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) 
 
 
 def chunks_within(
-    kind: Kind, metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]
+    kind: FileKind, metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]
 ) -> list[bytes | memoryview]:
     """Return the canonical bytes, in chunks, if a reader of this kind will take them."""
-    chunks = serialise(metadata, tensors)
+    chunks = serialise(metadata, {name: _widened(array) for name, array in tensors.items()})
     n_header, n_numbers = len(chunks[0]) - 8, sum(array.size for array in tensors.values())
     if n_header > kind.max_header or n_numbers > kind.max_numbers:
         raise FormatError(
             f"a {kind.name} file takes {kind.max_header} bytes of names and metadata and {kind.max_numbers} numbers; "
-            f"{n_header} bytes and {n_numbers} numbers came. Send shorter names of features or fewer components."
+            f"got {n_header} bytes and {n_numbers} numbers. Send shorter names of features or fewer components."
         )
     return chunks
 
 
-def parse(data: bytes, kind: Kind, source: str) -> Container:
+def parse(data: bytes, kind: FileKind, source: str) -> Container:
     """Return what the bytes hold, as views of them; every limit is checked before memory is taken."""
     size = len(data)
     if size < 8:
-        raise FormatError(f"{source}: a safetensors file has at least 8 bytes; {size} came. Is it complete?")
+        raise FormatError(f"{source}: a safetensors file has at least 8 bytes; got {size}. Is it complete?")
     if size > kind.max_bytes:
-        raise FormatError(f"{source}: a {kind.name} file has at most {kind.max_bytes} bytes; {size} came.")
+        raise FormatError(f"{source}: a {kind.name} file has at most {kind.max_bytes} bytes; got {size}.")
     n_header = int.from_bytes(data[:8], "little")
     if n_header > min(kind.max_header, size - 8):
         raise FormatError(
@@ -140,17 +147,17 @@ def is_canonical(container: Container, data: bytes) -> bool:
     return data[: len(header)] == header
 
 
-def common_metadata(kind: Kind) -> dict[str, str]:
+def common_metadata(kind: FileKind) -> dict[str, str]:
     """Return the metadata that every file of this kind starts with."""
-    return {"format": kind.name, "version": VERSION, "fedica": __version__}
+    return {"format": kind.name, "version": kind.versions[-1], "fedica": __version__}
 
 
-def check_version(version: object, name: str, source: str) -> None:
+def check_version(version: object, known: Sequence[str], name: str, source: str) -> None:
     """Refuse a version of the format that this fedica does not know."""
-    if version != VERSION:
+    if version not in known:
         raise FormatError(
-            f"{source}: fedica {__version__} reads version {VERSION!r} of {name}; version "
-            f"{str(version)[:60]!r} came. Update fedica (pip install -U fedica), or ask for a file of its version."
+            f"{source}: fedica {__version__} reads version {' or '.join(map(repr, known))} of {name}; got version "
+            f"{str(version)[:60]!r}. Update fedica (pip install -U fedica), or ask for a file of its version."
         )
 
 
@@ -159,25 +166,19 @@ def declared(metadata: Mapping[str, str | None]) -> dict[str, str]:
     return {key: value for key, value in metadata.items() if value is not None}
 
 
-def take(container: Container, name: str, dtype: str, n_dimensions: int) -> NDArray[Any]:
-    """Return a tensor that the file must have, of the dtype and number of dimensions that it must have."""
+def require_tensor(container: Container, name: str, dtypes: str | Sequence[str], n_dimensions: int) -> NDArray[Any]:
+    """Return a tensor that the file must have, of one of the dtypes and the number of dimensions that it must have."""
+    known = (dtypes,) if isinstance(dtypes, str) else dtypes
     array = container.tensors.get(name)
     if array is None:
         there = ", ".join(map(repr, container.tensors)) or "none"
         raise FormatError(f"{container.source}: tensor {name!r} is missing; it has {there}.")
-    if array.dtype != DTYPES[dtype] or array.ndim != n_dimensions:
+    if _NAMES[array.dtype] not in known or array.ndim != n_dimensions:
         raise FormatError(
-            f"{container.source}: tensor {name!r} must be {dtype} with {n_dimensions} dimensions; "
-            f"{_NAMES[array.dtype]} of shape {array.shape} came."
+            f"{container.source}: tensor {name!r} must be {' or '.join(known)} with {n_dimensions} dimensions; "
+            f"got {_NAMES[array.dtype]} of shape {array.shape}."
         )
     return array
-
-
-def natural(text: str, what: str, source: str) -> int:
-    """Return the natural number that a metadata field holds, written plainly: digits, no sign, no leading zero."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 18 and (text == "0" or text[0] != "0")):
-        raise FormatError(f"{source}: {what} must be a whole number below 10^18; {text[:40]!r} came.")
-    return int(text)
 
 
 def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
@@ -187,9 +188,14 @@ def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype("<f8", casting="safe", copy=False)
 
 
+def _widened(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array with float32 numbers as float64: fedica reads F32, and writes F64."""
+    return array.astype(np.float64) if array.dtype == np.float32 else array
+
+
 def _checked(metadata: Mapping[str, str]) -> Mapping[str, str]:
     if len(metadata) > MAX_METADATA:
-        raise FormatError(f"a file holds at most {MAX_METADATA} metadata fields; {len(metadata)} came.")
+        raise FormatError(f"a file holds at most {MAX_METADATA} metadata fields; got {len(metadata)}.")
     for key, value in metadata.items():
         if len(key) > MAX_KEY or not encodable(key + value):
             raise FormatError(
@@ -199,19 +205,19 @@ def _checked(metadata: Mapping[str, str]) -> Mapping[str, str]:
     return metadata
 
 
-def _check_kind(metadata: Mapping[str, str], kind: Kind, source: str) -> None:
-    came = metadata.get("format")
-    if came != kind.name:
-        what = "without the field 'format'" if came is None else f"of format {came[:60]!r}"
-        raise FormatError(f"{source}: a {kind.name} file was wanted; this is a safetensors file {what}.")
-    check_version(metadata.get("version"), kind.name, source)
+def _check_kind(metadata: Mapping[str, str], kind: FileKind, source: str) -> None:
+    name = metadata.get("format")
+    if name != kind.name:
+        what = "without the field 'format'" if name is None else f"of format {name[:60]!r}"
+        raise FormatError(f"{source}: expected a {kind.name} file; this is a safetensors file {what}.")
+    check_version(metadata.get("version"), kind.versions, kind.name, source)
 
 
-def _check_layout(specs: Mapping[str, TensorSpec], n_data: int, kind: Kind, source: str) -> None:
+def _check_layout(specs: Mapping[str, TensorSpec], n_data: int, kind: FileKind, source: str) -> None:
     n_numbers, end = 0, 0
     for name, spec in sorted(specs.items(), key=lambda item: (item[1].start, item[1].stop)):
         if spec.dtype not in DTYPES:
-            raise FormatError(f"{source}: tensor {name!r} must be one of {', '.join(DTYPES)}; {spec.dtype!r} came.")
+            raise FormatError(f"{source}: tensor {name!r} must be one of {', '.join(DTYPES)}; got {spec.dtype!r}.")
         count = math.prod(spec.shape)
         n_numbers += count
         if n_numbers > kind.max_numbers:
@@ -239,5 +245,5 @@ def _view(data: bytes, offset: int, name: str, spec: TensorSpec, source: str) ->
         return np.zeros(spec.shape, dtype)
     raw = np.frombuffer(data, np.uint8, n_bytes, offset + spec.start)
     if dtype.kind == "b" and raw.max() > 1:
-        raise FormatError(f"{source}: BOOL tensor {name!r} must hold zeros and ones; {raw.max()} came.")
+        raise FormatError(f"{source}: BOOL tensor {name!r} must hold zeros and ones; got {raw.max()}.")
     return raw.view(dtype).reshape(spec.shape)

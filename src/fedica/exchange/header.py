@@ -72,13 +72,13 @@ def parse_header(text: str, source: str) -> tuple[dict[str, str], dict[str, Tens
 def parse_texts(text: str, what: str) -> list[str]:
     """Return the texts of a JSON list of texts; refuse any other JSON before it is built."""
     if not _STRING_LIST.fullmatch(text):
-        raise FormatError(f"{what} must be a JSON list of texts; {text[:60]!r} came.")
+        raise FormatError(f"{what} must be a JSON list of texts; got {text[:60]!r}.")
     try:
         values: list[str] = json.loads(text)
     except ValueError as error:
         raise FormatError(f"{what} must be a JSON list of texts ({error}).") from error
     if "\\u" in text and not encodable("".join(values)):
-        raise FormatError(f"{what} must be Unicode texts; half a surrogate pair came.")
+        raise FormatError(f"{what} must be Unicode texts; got half a surrogate pair.")
     return values
 
 

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from fedica.arrays import PathLike
 from fedica.errors import ContributionError, FedicaError, InputError
 from fedica.exchange.contributions import Received, receive
-from fedica.exchange.files import PathLike, real_path
+from fedica.exchange.files import real_path
 from fedica.exchange.signatures import TrustedKeys
 from fedica.records import Rejection
 
@@ -17,7 +18,7 @@ UNKNOWN_CLIENT = "(unknown)"
 
 
 def read_contributions(
-    paths: PathLike | Iterable[PathLike], *, trusted: TrustedKeys | None = None, study: str | None = None
+    paths: PathLike | Iterable[PathLike], *, trusted: TrustedKeys | None = None
 ) -> Iterator[Received | Rejection]:
     """Read contributions one by one: each gives what was received, or a rejection that says why.
 
@@ -26,7 +27,7 @@ def read_contributions(
     paths : path-like or iterable of path-like
         Files, and folders whose ``*.safetensors`` files are read in the order of their names (hidden files are left
         out). A file that is named twice is read once.
-    trusted, study
+    trusted : TrustedKeys, optional
         As for `read_contribution`.
 
     Yields
@@ -41,7 +42,7 @@ def read_contributions(
                 yield file
             elif (place := _place(file)) not in seen:
                 seen.add(place)
-                yield _receive(file, trusted, study)
+                yield _receive(file, trusted)
 
 
 def _files(path: Path) -> Iterator[Path | Rejection]:
@@ -65,9 +66,9 @@ def _place(file: Path) -> Path:
         return file  # reading it will say what is wrong
 
 
-def _receive(file: Path, trusted: TrustedKeys | None, study: str | None) -> Received | Rejection:
+def _receive(file: Path, trusted: TrustedKeys | None) -> Received | Rejection:
     try:
-        return receive(file, trusted=trusted, study=study)
+        return receive(file, trusted=trusted)
     except FedicaError as error:
         client = error.client if isinstance(error, ContributionError) else UNKNOWN_CLIENT
         return Rejection(client, str(error), str(file))

@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
-from fedica.exchange.files import PathLike, read_bounded
-from fedica.exchange.format import VERSION, check_version
+from fedica.exchange.files import read_bounded
+from fedica.exchange.format import check_version
 from fedica.exchange.header import encodable
+
+VERSION = "1"
+"""The version of the JSON files."""
 
 
 def plain_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
@@ -31,7 +35,7 @@ def json_text(value: Any, what: str, *, indent: int | None = None) -> str:
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} holds plain texts, finite numbers and truth values ({error}).") from error
     if not encodable(text):
-        raise InputError(f"{what} holds Unicode text; half a surrogate pair came.")
+        raise InputError(f"{what} holds Unicode text; got half a surrogate pair.")
     return text
 
 
@@ -41,9 +45,9 @@ def read_plain(path: PathLike, name: str, *, limit: int) -> dict[str, Any]:
     data = read_bounded(path, limit=limit, what=f"a {name} file")
     fields = parse_json(data, source)
     if not isinstance(fields, dict) or fields.get("format") != name:
-        came = fields.get("format") if isinstance(fields, dict) else None
-        raise FormatError(f"{source}: a {name} file was wanted; JSON with the format {str(came)[:60]!r} came.")
-    check_version(fields.get("version"), name, source)
+        found = fields.get("format") if isinstance(fields, dict) else None
+        raise FormatError(f"{source}: expected a {name} file; got JSON with the format {str(found)[:60]!r}.")
+    check_version(fields.get("version"), [VERSION], name, source)
     return {key: value for key, value in fields.items() if key not in ("format", "version")}
 
 
@@ -64,7 +68,7 @@ def parse_json(data: bytes | str, source: str) -> Any:
 def _plain_value(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} came")
+    raise TypeError(f"got {type(value).__name__}")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _check_replaceable(target: Path, removable: Collection[str]) -> None:
     if not os.path.lexists(target):
         return
     if not target.is_dir():
-        raise InputError(f"{target}: a folder was wanted; there is a file of this name. Choose another name.")
+        raise InputError(f"{target}: expected a folder; there is a file of this name. Choose another name.")
     if os.path.ismount(target) or os.path.samefile(target, os.curdir):
         raise InputError(
             f"{target}: the folder is replaced as a whole, which cannot be done to the current folder or to a mount "

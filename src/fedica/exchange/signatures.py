@@ -61,7 +61,7 @@ class TrustedKeys(Mapping[str, str]):
     Parameters
     ----------
     by_client : mapping of str to str
-        One key a client, one client a key.
+        One key per client, one client per key.
     """
 
     by_client: Mapping[str, str]
@@ -70,7 +70,7 @@ class TrustedKeys(Mapping[str, str]):
         owners: dict[str, str] = {}
         for client, key in self.by_client.items():
             if not _HEX_KEY.fullmatch(key):
-                raise InputError(f"client {client!r}: a public key has 64 hexadecimal digits; {key[:80]!r} came.")
+                raise InputError(f"client {client!r}: a public key has 64 hexadecimal digits; got {key[:80]!r}.")
             if key in owners:
                 raise InputError(
                     f"clients {owners[key]!r} and {client!r} have the same key; a key stands for one client."
@@ -138,11 +138,11 @@ def read_signing_key(path: PathLike) -> SigningKey:
         key = load_pem_private_key(data, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise FormatError(
-            f"{os.fspath(path)}: an Ed25519 private key in PEM without a password was wanted ({error}). "
+            f"{os.fspath(path)}: expected an Ed25519 private key in PEM without a password ({error}). "
             "Make one with: fedica keygen"
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise FormatError(f"{os.fspath(path)}: an Ed25519 private key was wanted; {type(key).__name__} came.")
+        raise FormatError(f"{os.fspath(path)}: expected an Ed25519 private key; got {type(key).__name__}.")
     signing_key = SigningKey(key)
     beside = Path(path).with_suffix(".pub")
     if not beside.exists():
@@ -159,7 +159,7 @@ def read_public_key(path: PathLike) -> tuple[str, str]:
     fields = read_plain(path, "fedica.key", limit=_MAX_KEY_FILE)
     client, key = fields.get("client"), fields.get("ed25519")
     if not isinstance(key, str) or not _HEX_KEY.fullmatch(key):
-        raise FormatError(f"{source}: 'ed25519' must be 64 hexadecimal digits; {str(key)[:80]!r} came.")
+        raise FormatError(f"{source}: 'ed25519' must be 64 hexadecimal digits; got {str(key)[:80]!r}.")
     try:
         return check_name(client, "a client's name"), key
     except InputError as error:
@@ -173,7 +173,7 @@ def read_trusted_keys(folder: PathLike) -> TrustedKeys:
     except (OSError, ValueError) as error:
         raise FormatError(f"{os.fspath(folder)!r}: no folder of trusted keys can be read there ({error}).") from error
     if not paths:
-        raise FormatError(f"{os.fspath(folder)}: a folder of trusted keys was wanted; there is no *.pub file in it.")
+        raise FormatError(f"{os.fspath(folder)}: expected a folder of trusted keys; there is no *.pub file in it.")
     keys: dict[str, str] = {}
     for path in paths:
         client, key = read_public_key(path)

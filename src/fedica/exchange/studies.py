@@ -7,8 +7,7 @@ from typing import Any
 
 from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, write_atomic
-from fedica.exchange.format import VERSION
-from fedica.exchange.json_files import json_text, read_plain
+from fedica.exchange.json_files import VERSION, json_text, read_plain
 from fedica.records import Study, check_name
 
 STUDY = "fedica.study"
@@ -27,7 +26,7 @@ _FEATURE_FIELDS: dict[str, tuple[type, ...]] = {"name": (str,), "unit": (str,), 
 
 
 def write_study(study: Study, path: PathLike) -> None:
-    """Write a study to one file, whole or not at all: one feature a line, for people to read and edit.
+    """Write a study to one file, whole or not at all: one feature per line, for people to read and edit.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ def read_study(path: PathLike) -> Study:
         features = fields.pop("features")
         for number, feature in enumerate(features):
             if not isinstance(feature, dict):
-                raise InputError(f"feature {number} must be an object with a name; {str(feature)[:60]!r} came.")
+                raise InputError(f"feature {number} must be an object with a name; got {str(feature)[:60]!r}.")
             _check_fields(feature, _FEATURE_FIELDS, ("name",), f"feature {number}")
             check_name(feature["name"], f"the name of feature {number}")
         return Study(
@@ -83,8 +82,8 @@ def read_study(path: PathLike) -> Study:
 
 def _features_of(study: Study) -> list[dict[str, Any]]:
     columns = {"name": study.features, "unit": study.units, "scale": study.scales}
-    given = {name: column for name, column in columns.items() if column is not None}
-    return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
+    present = {name: column for name, column in columns.items() if column is not None}
+    return [dict(zip(present, row, strict=True)) for row in zip(*present.values(), strict=True)]
 
 
 def _check_fields(
@@ -97,13 +96,13 @@ def _check_fields(
         if name not in known:
             raise InputError(f"{what} has the unknown field {name[:60]!r}; the known ones are {', '.join(known)}.")
         if isinstance(value, bool) or not isinstance(value, known[name]):
-            wanted = " or ".join(kind.__name__ for kind in known[name])
-            raise InputError(f"{what}: {name!r} must be {wanted}; {str(value)[:60]!r} came.")
+            types = " or ".join(kind.__name__ for kind in known[name])
+            raise InputError(f"{what}: {name!r} must be {types}; got {str(value)[:60]!r}.")
 
 
 def _column(features: list[dict[str, Any]], name: str) -> list[Any] | None:
-    """Return one value a feature, or ``None`` when no feature has one."""
-    given = [feature[name] for feature in features if name in feature]
-    if given and len(given) < len(features):
-        raise InputError(f"either every feature has a {name} or none has; {len(given)} of {len(features)} have one.")
-    return given or None
+    """Return one value per feature, or ``None`` when no feature has one."""
+    values = [feature[name] for feature in features if name in feature]
+    if values and len(values) < len(features):
+        raise InputError(f"either every feature has a {name} or none has; {len(values)} of {len(features)} have one.")
+    return values or None

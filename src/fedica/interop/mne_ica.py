@@ -19,7 +19,7 @@ from fedica.exchange import PublicAggregate
 from fedica.read_options import REFERENCES
 from fedica.readers.channels import unit_of
 from fedica.readers.mne_quiet import import_mne
-from fedica.readers.reference import AVERAGE, on_channels
+from fedica.readers.reference import on_channels
 from fedica.readers.units import scale_of
 from fedica.records import Aggregate, Contribution, Study
 
@@ -81,7 +81,7 @@ def from_mne(
         independence="samples",
         mixing="general",
         study=None if study is None else study.id,
-        extra=AVERAGE if levelled else {},
+        reference="average" if levelled else None,
     )
 
 

@@ -180,7 +180,7 @@ def _contribution(
         solver=solver,
         independence="features",
         study=study,
-        extra={"grid": mask.grid},
+        grid=mask.grid,
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Self
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -41,7 +41,7 @@ class FittedICA(Unmixing):
         *,
         features: Sequence[str] | None = None,
         study: str | None = None,
-        extra: Mapping[str, str] | None = None,
+        **fields: Any,
     ) -> Contribution:
         """Pack the atoms for the server.
 
@@ -53,8 +53,8 @@ class FittedICA(Unmixing):
             Names of the features; by default those that the data had.
         study : str, optional
             Id of the study.
-        extra : mapping of str to str, optional
-            Whatever else is to travel along.
+        **fields
+            Any other field of `Contribution`: ``reference``, ``grid``, ``persons``, ``extra`` and so on.
 
         Returns
         -------
@@ -73,7 +73,7 @@ class FittedICA(Unmixing):
             independence=self.independence,
             mixing=self.mixing,
             study=study,
-            extra={} if extra is None else extra,
+            **fields,
         )
 
     def _set_result(self, whitening: Whitening, rotation: Rotation, *, solver: str, n_passes: int) -> Self:

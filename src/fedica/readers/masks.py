@@ -46,7 +46,7 @@ class Mask:
 
     @property
     def grid(self) -> str:
-        """The grid in words, for `Contribution.extra`: the same names of voxels in another grid are other places."""
+        """The grid in words, for `Contribution.grid`: the same names of voxels in another grid are other places."""
         rows = "; ".join(" ".join(f"{x:g}" for x in np.round(row, 3) + 0.0) for row in self.affine[:3])
         return f"{_size(self.inside.shape)} voxels; {rows}"
 

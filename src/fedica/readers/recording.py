@@ -65,7 +65,7 @@ def as_table(
     Examples
     --------
     ``table = as_table(raw)``, then ``local = LocalICA(10).fit(table.values)`` and
-    ``local.contribution("a", features=table.features, extra=table.extra)``.
+    ``local.contribution("a", features=table.features, **table.extra)``.
     """
     mne = import_mne("a recording")
     if not isinstance(recording, mne.io.BaseRaw | mne.BaseEpochs):

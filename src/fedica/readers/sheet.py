@@ -63,7 +63,7 @@ class Table:
     units : tuple of str, optional
         Unit of each column, if the file tells it.
     extra : mapping of str to str
-        What the server must know of how the data was prepared: ``extra`` of the contribution.
+        What the server must know of how the data was prepared: fields of the contribution.
     """
 
     values: NDArray[Any]

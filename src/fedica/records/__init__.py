@@ -1,13 +1,15 @@
 """The frozen records that pass between the rooms: what is agreed, what is sent, what comes back."""
 
 from fedica.records.aggregate import Aggregate, Certificate, Rejection, Terms
+from fedica.records.atom_array import AtomArray
 from fedica.records.checks import INDEPENDENCE, MAX_NAME, MIXING, check_features, check_name
-from fedica.records.contribution import AtomArray, Contribution
+from fedica.records.contribution import CONTRIBUTION_FIELDS, Contribution
 from fedica.records.reasons import Reason
 from fedica.records.study import DECLARE_SAMPLES, Study
 from fedica.records.trust import ClientTrust, Trust
 
 __all__ = [
+    "CONTRIBUTION_FIELDS",
     "DECLARE_SAMPLES",
     "INDEPENDENCE",
     "MAX_NAME",

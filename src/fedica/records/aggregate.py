@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray, readonly
+from fedica.arrays import Array, IntArray
 from fedica.errors import ContributionError, FedicaError
+from fedica.records.fields import READONLY, check_fields, checked
 from fedica.records.reasons import Numbers, sentence_of
 from fedica.records.trust import Trust
 
@@ -145,40 +146,26 @@ class Aggregate:
         How near the optimum the grouping and the medians are.
     """
 
-    mixing: Array
-    centres: Array
-    labels: IntArray
-    signs: Array
+    mixing: Array = field(metadata=READONLY)
+    centres: Array = field(metadata=READONLY)
+    labels: IntArray = field(metadata=READONLY)
+    signs: Array = field(metadata=READONLY)
     clients: tuple[str, ...]
-    client_of_atom: IntArray
-    spectrum: Array
-    support: IntArray
-    spread: Array
+    client_of_atom: IntArray = field(metadata=READONLY)
+    spectrum: Array = field(metadata=READONLY)
+    support: IntArray = field(metadata=READONLY)
+    spread: Array = field(metadata=READONLY)
     trust: Trust | None
     rejected: tuple[Rejection, ...]
     method: str
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(metadata=checked(lambda options, _: dict(options)))
     _: KW_ONLY
-    atoms: Array
+    atoms: Array = field(metadata=READONLY)
     terms: Terms
     certificate: Certificate | None = None
 
     def __post_init__(self) -> None:
-        for name in (
-            "mixing",
-            "centres",
-            "labels",
-            "signs",
-            "client_of_atom",
-            "spectrum",
-            "support",
-            "spread",
-            "atoms",
-        ):
-            value = getattr(self, name)
-            if isinstance(value, np.ndarray):  # atoms may lie in a Dask array
-                object.__setattr__(self, name, readonly(value))
-        object.__setattr__(self, "options", dict(self.options))
+        check_fields(self)
 
     @property
     def n_components(self) -> int:

@@ -1,17 +1,16 @@
-"""What is sent: the atoms of one client, or of very many as one array."""
+"""What one client sends. Each field is declared once; checks, files, admission and docs/format.md follow from that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
-from fedica.arrays import Array, IntArray, check_atoms, check_choice, check_int, readonly
+from fedica.arrays import Array, check_atoms, readonly
 from fedica.errors import ContributionError, InputError
-from fedica.records.checks import INDEPENDENCE, MIXING, check_features, check_name
+from fedica.records import checks
+from fedica.records.fields import Form, check_fields, checked, declare, declared_fields, optional, set_fields
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,15 +22,31 @@ class Contribution:
     client : str
         Name of the client; unique in a federation.
     atoms : array-like of shape (d, r_k)
-        The directions that the client found, one a column, known up to sign and order. Scaled to norm one here.
+        The directions that the client found, one per column, known up to sign and order. Scaled to norm one here.
     n_samples : int or None
         How many samples they were found from, if the client tells.
     features : sequence of str, optional
         Names of the d features.
     solver, independence, mixing, study : str, optional
         How the atoms were found, and for which study.
+    reference : str, optional
+        The reference of EEG channels; with "average" the mean over the features was subtracted from every atom.
+    grid : str, optional
+        Where the voxels of an image are: its size, and the rows of its affine.
+    gram : array-like of shape (r_k, r_k), optional
+        Strengths: the Gram matrix of the sources' time courses, in the order and with the signs of the atoms.
+    noise_floor : float, optional
+        Variance per feature that the atoms do not explain; given together with ``gram``.
+    uncertain : sequence of int, optional
+        Which atoms are not determined by the data: indices of columns.
+    persons : int, optional
+        From how many persons the samples are.
+    preprocessing : mapping of str to str, optional
+        How the data was prepared, by the name of each step.
+    serial : int, optional
+        Number of this message among those of the same client.
     extra : mapping of str to str
-        Whatever else travelled along.
+        Further metadata. ``reference`` and ``grid``, which fedica 0.1.0 kept here, become the fields.
 
     Raises
     ------
@@ -39,38 +54,108 @@ class Contribution:
         If a field cannot be used; the sentence names the client.
     """
 
-    client: str
-    atoms: Array
-    n_samples: int | None
+    client: str = field(
+        metadata=declare(
+            Form.TEXT,
+            checks.check_name,
+            f"name of the client: 1 to {checks.MAX_NAME} characters, not blank, no control characters",
+            required=True,
+        )
+    )
+    atoms: Array = field(
+        metadata=declare(
+            Form.TENSOR_OR_F32,
+            lambda atoms, what: readonly(check_atoms(atoms, what)),
+            "(d, r_k), one atom per column, 1 <= r_k <= d; F32 only since version 2",
+            required=True,
+        )
+    )
+    n_samples: int | None = field(
+        metadata=declare(
+            Form.WHOLE_NUMBER, checks.check_positive, "from how many samples the atoms were found; at least 1"
+        )
+    )
     _: KW_ONLY
-    features: Sequence[str] | None = None
-    solver: str | None = None
-    independence: str | None = None
-    mixing: str | None = None
-    study: str | None = None
-    extra: Mapping[str, str] = field(default_factory=dict)
+    features: Sequence[str] | None = optional(
+        Form.TEXTS, checks.check_features, "names of the d features, distinct, each as a client's name"
+    )
+    solver: str | None = optional(Form.TEXT, checks.check_name, "how the atoms were found; as a client's name")
+    independence: str | None = optional(
+        Form.TEXT, checks.check_independence, "`samples` or `features`", must_agree=True
+    )
+    mixing: str | None = optional(Form.TEXT, checks.check_mixing, "`general` or `orthogonal`", must_agree=True)
+    study: str | None = optional(Form.TEXT, checks.check_name, "id of the study; as a client's name", must_agree=True)
+    reference: str | None = optional(
+        Form.TEXT,
+        checks.check_text,
+        f"reference of EEG channels, at most {checks.MAX_TEXT} characters. `average`: the mean over the features was "
+        "subtracted from every atom, so clients with different features are compared without it",
+    )
+    grid: str | None = optional(
+        Form.TEXT,
+        checks.check_text,
+        f"size and affine of the image that the voxels are of; at most {checks.MAX_TEXT} characters",
+        must_agree=True,
+    )
+    gram: Array | None = optional(  # noqa: RUF009 - it returns a field
+        Form.TENSOR,
+        checks.check_gram,
+        "(r_k, r_k), Gram matrix of the sources' time courses, in the order and with the signs of the atoms; symmetric "
+        f"and positive semidefinite, to {checks.GRAM_TOL:g} of its largest entry",
+        since=2,
+    )
+    noise_floor: float | None = optional(
+        Form.NUMBER,
+        checks.check_not_negative,
+        "variance per feature that the atoms do not explain; at least 0; only with `gram`",
+        since=2,
+    )
+    uncertain: Sequence[int] | None = optional(
+        Form.WHOLE_NUMBERS,
+        checks.check_indices,
+        "indices of the atoms that the data does not determine: 0 to r_k - 1, ascending",
+        since=2,
+    )
+    persons: int | None = optional(
+        Form.WHOLE_NUMBER, checks.check_positive, "how many persons the samples are from; at least 1", since=2
+    )
+    preprocessing: Mapping[str, str] | None = optional(
+        Form.OBJECT,
+        checks.check_preprocessing,
+        f"how the data was prepared, each step by name, sorted; at most {checks.MAX_PREPROCESSING} characters in all",
+        since=2,
+    )
+    serial: int | None = optional(
+        Form.WHOLE_NUMBER, checks.check_natural, "number of this message among those of the same client", since=2
+    )
+    extra: Mapping[str, str] = field(default_factory=dict, metadata=checked(checks.check_text_mapping))
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__
         try:
-            set_(self, "client", check_name(self.client, "a client's name"))
-            set_(self, "atoms", readonly(check_atoms(self.atoms, f"client {self.client!r}: atoms")))
-            if self.n_samples is not None:
-                set_(self, "n_samples", check_int(self.n_samples, f"client {self.client!r}: n_samples", minimum=1))
-            if self.features is not None:
-                features = check_features(self.features, f"client {self.client!r}: features")
-                if len(features) != self.n_features:
-                    raise InputError(
-                        f"client {self.client!r} names {len(features)} features, but its atoms have {self.n_features}."
-                    )
-                set_(self, "features", features)
-            if self.independence is not None:
-                check_choice(self.independence, f"client {self.client!r}: independence", INDEPENDENCE)
-            if self.mixing is not None:
-                check_choice(self.mixing, f"client {self.client!r}: mixing", MIXING)
-            set_(self, "extra", MappingProxyType({str(k): str(v) for k, v in self.extra.items()}))
+            checks.check_name(self.client, "a client's name")
+            who = f"client {self.client!r}"
+            check_fields(self, f"{who}: ")
+            self._take_from_extra("reference", "grid")
+            self._check_sizes(who)
         except InputError as error:
             raise ContributionError(str(error), str(self.client)) from error
+
+    def _take_from_extra(self, *names: str) -> None:
+        """Move what code for fedica 0.1.0 gives as ``extra`` to the fields of these names."""
+        found = {name: checks.check_text(self.extra[name], name) for name in names if name in self.extra}
+        others = {name: value for name, value in self.extra.items() if name not in found}
+        set_fields(self, **found, extra=MappingProxyType(others))
+
+    def _check_sizes(self, who: str) -> None:
+        """Check the fields that must fit the atoms, and each other."""
+        if self.features is not None and len(self.features) != self.n_features:
+            raise InputError(f"{who} names {len(self.features)} features, but its atoms have {self.n_features}.")
+        if self.gram is not None and len(self.gram) != self.n_atoms:
+            raise InputError(f"{who}: gram must have a row for each of the {self.n_atoms} atoms; got {len(self.gram)}.")
+        if self.noise_floor is not None and self.gram is None:
+            raise InputError(f"{who}: noise_floor belongs to gram; got noise_floor alone.")
+        if self.uncertain is not None and self.uncertain[-1] >= self.n_atoms:
+            raise InputError(f"{who}: uncertain must be indices of its {self.n_atoms} atoms; got {self.uncertain[-1]}.")
 
     @property
     def n_features(self) -> int:
@@ -87,92 +172,13 @@ class Contribution:
         return f"Contribution({self.client!r}: {self.n_atoms} atoms of {self.n_features} features, {samples})"
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
-        names = ("client", "atoms", "n_samples", "features", "solver", "independence", "mixing", "study")
-        return _contribution, ({**{n: getattr(self, n) for n in names}, "extra": dict(self.extra)},)
+        values = {x.name: getattr(self, x.name) for x in fields(self)}
+        return _contribution, ({k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()},)
 
 
-def _contribution(fields: dict[str, Any]) -> Contribution:
-    return Contribution(**fields)
+def _contribution(values: dict[str, Any]) -> Contribution:
+    return Contribution(**values)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AtomArray:
-    """The atoms of very many clients as one array, which need not fit in memory.
-
-    Parameters
-    ----------
-    atoms : array of shape (d, R)
-        Atoms as columns, a client's side by side: an array, a memory-mapped one or a Dask array. Columns that are not
-        of norm one are scaled as they are read. A file with an atom a row is ``np.load(path, mmap_mode="r").T``.
-    client_of_atom : array-like of shape (R,)
-        Number of the client of each atom: 0, 1, 2 and so on, ascending.
-    clients : sequence of str, optional
-        Name of each of the K clients; by default numbered.
-    n_samples : array-like of shape (K,), optional
-        Declared samples of each client; 0 where one does not tell.
-    features : sequence of str, optional
-        Names of the d features.
-    independence, mixing, study : str, optional
-        As in `Contribution`: the same for all clients.
-
-    Raises
-    ------
-    InputError
-        If shapes do not fit together. The atoms themselves are looked at when they are aggregated.
-    """
-
-    atoms: Any
-    client_of_atom: IntArray
-    _: KW_ONLY
-    clients: Sequence[str] | None = None
-    n_samples: IntArray | None = None
-    features: Sequence[str] | None = None
-    independence: str | None = None
-    mixing: str | None = None
-    study: str | None = None
-
-    def __post_init__(self) -> None:
-        set_ = object.__setattr__
-        shape = tuple(getattr(self.atoms, "shape", ()))
-        if len(shape) != 2 or 0 in shape or np.dtype(self.atoms.dtype).kind != "f":
-            raise InputError(
-                "AtomArray wants atoms as an array of floating point numbers of shape (n_features, n_atoms), neither "
-                f"of them zero; {getattr(self.atoms, 'dtype', type(self.atoms).__name__)} of shape {shape} came."
-            )
-        owner = np.asarray(self.client_of_atom)
-        if owner.shape != shape[1:] or owner.dtype.kind not in "iu":
-            raise InputError(
-                f"client_of_atom must be {shape[1]} whole numbers, one for each atom; {owner.dtype} of shape "
-                f"{owner.shape} came."
-            )
-        owner = owner.astype(np.int64, copy=False)
-        steps = np.diff(owner, prepend=-1)
-        if owner[0] != 0 or steps.min() < 0 or steps.max() > 1:
-            raise InputError(
-                "client_of_atom must be 0, 1, 2 and so on, ascending and without gaps, a client's atoms side "
-                f"by side; it is not so at atom {int(np.argmax((steps < 0) | (steps > 1)))}."
-            )
-        n_clients = int(owner[-1]) + 1
-        digits = len(str(n_clients - 1))
-        names = self.clients or [f"client-{k:0{digits}d}" for k in range(n_clients)]
-        declared = np.zeros(n_clients, dtype=np.int64) if self.n_samples is None else np.asarray(self.n_samples)
-        if len(names) != n_clients or len(set(names)) < n_clients or declared.shape != (n_clients,):
-            raise InputError(
-                f"AtomArray wants {n_clients} distinct names and as many numbers of samples, one for each client; "
-                f"{len(set(names))} names and {declared.size} numbers came."
-            )
-        set_(self, "client_of_atom", readonly(owner))
-        set_(self, "clients", tuple(check_name(name, "a client's name") for name in names))
-        set_(self, "n_samples", readonly(declared.astype(np.int64, copy=False)))
-        if self.features is not None:
-            set_(self, "features", check_features(self.features, "an AtomArray's features"))
-            if len(self.features) != shape[0]:
-                raise InputError(f"{shape[0]} features must be named, one for each row; {len(self.features)} came.")
-        if self.independence is not None:
-            check_choice(self.independence, "independence", INDEPENDENCE)
-        if self.mixing is not None:
-            check_choice(self.mixing, "mixing", MIXING)
-
-    def __repr__(self) -> str:
-        d, n_atoms = self.atoms.shape
-        return f"AtomArray of {len(self.clients or ())} clients: {n_atoms} atoms of {d} features"
+CONTRIBUTION_FIELDS = declared_fields(Contribution)
+"""What a contribution may hold besides ``extra``, by name."""

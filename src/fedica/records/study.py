@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from fedica.arrays import check_choice, check_int, check_number
 from fedica.errors import InputError
-from fedica.records.checks import INDEPENDENCE, MIXING, check_features, check_name
+from fedica.records.checks import check_features, check_independence, check_mixing, check_name, check_positive
+from fedica.records.fields import check_fields, checked
 
 DECLARE_SAMPLES = ("exactly", "rounded", "no")
 
@@ -39,36 +40,29 @@ class Study:
         How a client tells how many samples it has.
     """
 
-    id: str
-    features: Sequence[str]
+    id: str = field(metadata=checked(check_name))
+    features: Sequence[str] = field(metadata=checked(check_features))
     _: KW_ONLY
-    units: Sequence[str] | None = None
-    scales: Sequence[float] | None = None
-    independence: str = "samples"
-    mixing: str = "general"
-    n_components: int | None = None
-    min_samples: int = 2
-    declare_samples: str = "exactly"
+    units: Sequence[str] | None = field(default=None, metadata=checked(lambda units, _: tuple(map(str, units))))
+    scales: Sequence[float] | None = field(
+        default=None,
+        metadata=checked(lambda scales, _: tuple(check_number(x, "a feature's scale", above=0) for x in scales)),
+    )
+    independence: str = field(default="samples", metadata=checked(check_independence))
+    mixing: str = field(default="general", metadata=checked(check_mixing))
+    n_components: int | None = field(default=None, metadata=checked(check_positive))
+    min_samples: int = field(default=2, metadata=checked(lambda value, what: check_int(value, what, minimum=2)))
+    declare_samples: str = field(
+        default="exactly", metadata=checked(lambda value, what: check_choice(value, what, DECLARE_SAMPLES))
+    )
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__
-        set_(self, "id", check_name(self.id, "a study's id"))
-        features = check_features(self.features, "a study's features")
-        set_(self, "features", features)
-        if self.units is not None:
-            set_(self, "units", tuple(map(str, self.units)))
-            _check_length(self.units, features, "units")
-        if self.scales is not None:
-            set_(self, "scales", tuple(check_number(s, "a feature's scale", above=0) for s in self.scales))
-            _check_length(self.scales, features, "scales")
-        check_choice(self.independence, "independence", INDEPENDENCE)
-        check_choice(self.mixing, "mixing", MIXING)
+        check_fields(self, "a study's ")
+        for name in ("units", "scales"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.features):
+                raise InputError(
+                    f"a study's {name} must be one per feature: expected {len(self.features)}, got {len(values)}."
+                )
         if self.n_components is not None:
-            check_int(self.n_components, "a study's n_components", minimum=1, maximum=len(features))
-        check_int(self.min_samples, "a study's min_samples", minimum=2)
-        check_choice(self.declare_samples, "declare_samples", DECLARE_SAMPLES)
-
-
-def _check_length(values: Sequence[object], features: Sequence[str], what: str) -> None:
-    if len(values) != len(features):
-        raise InputError(f"a study has one of {what} per feature: {len(features)} were wanted, {len(values)} came.")
+            check_int(self.n_components, "a study's n_components", minimum=1, maximum=len(self.features))

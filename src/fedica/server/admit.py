@@ -21,8 +21,6 @@ ON_BAD = ("raise", "reject")
 FILL = "Re-run fedica local with the study's features, or fill what some lack first: fedica.fill_features."
 DIGITS_OF_ORDER = 6
 """Digits of the atoms that decide on the order of the clients, on which the starts of k-means depend."""
-IN_EXTRA = ("grid",)
-"""What clients must agree on of what they say in ``extra``: in another grid the same voxels are other places."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ def admit(contributions: Iterable[Contribution] | AtomArray, *, on_bad: str = "r
 
     bad: list[Rejection] = []
     fitting = _one_per_client(sorted(arrived, key=lambda c: c.client), bad)
-    for term in ("n_features", "study", "independence", "mixing", *IN_EXTRA):
+    for term in ("n_features", "study", "independence", "mixing", "grid"):
         fitting = _agreeing(fitting, term, bad)
     fitting, features = _same_features(fitting, bad)
 
@@ -125,13 +123,11 @@ def _by_content(contribution: Contribution) -> tuple[bytes, str]:
 
 def _admit_bulk(bulk: AtomArray) -> Admitted:
     """Let in the atoms of an array, which stay where they are."""
-    assert bulk.clients is not None
-    assert bulk.n_samples is not None
     return Admitted(
         atoms=columns_of_bulk(bulk),
         client_of_atom=bulk.client_of_atom,
         clients=tuple(bulk.clients),
-        n_samples=bulk.n_samples,
+        n_samples=np.asarray(bulk.n_samples),
         terms=Terms(
             n_features=int(bulk.atoms.shape[0]),
             features=None if bulk.features is None else tuple(bulk.features),
@@ -176,7 +172,7 @@ def _identical(one: Contribution, other: Contribution) -> bool:
 
 def _agreeing(contributions: list[Contribution], term: str, bad: list[Rejection]) -> list[Contribution]:
     """Keep the contributions that agree with the value most declare; silence agrees with everything."""
-    votes = Counter(value for c in contributions if (value := _said(c, term)) is not None)
+    votes = Counter(value for c in contributions if (value := getattr(c, term)) is not None)
     if len(votes) < 2:
         return contributions
     (agreed, most), (_, second) = votes.most_common(2)
@@ -186,7 +182,7 @@ def _agreeing(contributions: list[Contribution], term: str, bad: list[Rejection]
         return []
     kept = []
     for contribution in contributions:
-        value = _said(contribution, term)
+        value = getattr(contribution, term)
         if value is None or value == agreed:
             kept.append(contribution)
         elif term == "n_features":
@@ -226,11 +222,6 @@ def _same_features(
             )
             bad.append(Rejection(contribution.client, reason))
     return kept, agreed
-
-
-def _said(contribution: Contribution, term: str) -> Any:
-    """Return what a client declares of a term; None if nothing."""
-    return contribution.extra.get(term) if term in IN_EXTRA else getattr(contribution, term)
 
 
 def _declared(contributions: list[Contribution], term: str) -> str | None:

@@ -38,7 +38,7 @@ def columns_of_bulk(bulk: AtomArray) -> Columns:
         if n_unusable:
             (usable,) = columns.each(lambda block: (_usable(np.einsum("db,db->b", block, block)),))
             atom = int(np.argmin(usable))
-            name = (bulk.clients or ())[owner[atom]]
+            name = bulk.clients[owner[atom]]
             raise ContributionError(
                 f"client {name!r}: its atoms must be directions; atom {atom} of the array is zero or not finite, and "
                 f"{int(n_unusable) - 1} others are. Leave such clients out of the array.",

@@ -7,7 +7,7 @@
    the aggregate of all clients, until that settles. So a client moves the features that it has, and those alone.
 
 EEG with an average reference is known up to a constant over channels: whoever lacks some subtracted the mean of the
-others. Where most clients declare it (``extra["reference"]`` is "average") atoms are compared without their mean over
+others. Where most clients declare it (``reference`` is "average") atoms are compared without their mean over
 the features that they share, and brought to the mean over all of them when they are filled.
 """
 
@@ -181,7 +181,7 @@ def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None
 
 def _have_average_reference(contributions: Sequence[Contribution]) -> bool:
     """Whether most clients say that their atoms are known up to a constant; one alone cannot decide it."""
-    return 2 * sum(c.extra.get("reference") == "average" for c in contributions) > len(contributions)
+    return 2 * sum(c.reference == "average" for c in contributions) > len(contributions)
 
 
 def _average_level(columns: Array) -> Array:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -153,7 +154,7 @@ def contribute(
         random_state=random_state,
     )
     contribution = local.contribution(
-        name, features=table.features, study=agreed.id if agreed else None, extra=_said_along(table, agreed)
+        name, features=table.features, study=agreed.id if agreed else None, **_said_along(table, agreed)
     )
     contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed))
     notes = [*table.notes, *noticed]
@@ -188,8 +189,8 @@ def scaled(table: Table, study: Study | None) -> np.ndarray[tuple[int, ...], np.
     return np.asarray(table.values * np.array([factor[name] for name in table.features]), dtype=np.float64)
 
 
-def _said_along(table: Table, study: Study | None) -> Mapping[str, str]:
-    """Return what the reader wants the server to know; scales that differ make a reference untrue."""
+def _said_along(table: Table, study: Study | None) -> dict[str, Any]:
+    """Return the fields of a contribution that the reader knows; scales that differ make a reference untrue."""
     uneven = study is not None and any(len(set(values or ())) > 1 for values in (study.scales, study.units))
     return {name: value for name, value in table.extra.items() if not (uneven and name == "reference")}
 

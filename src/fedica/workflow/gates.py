@@ -15,7 +15,7 @@ def take_in(
 ) -> tuple[list[Received], tuple[Rejection, ...]]:
     """Read everything; a file that does not fit is a rejection, not the end."""
     received, rejected = [], []
-    for item in read_contributions(paths, trusted=trusted, study=None if study is None else study.id):
+    for item in read_contributions(paths, trusted=trusted):
         if isinstance(item, Rejection):
             rejected.append(item)
             continue
@@ -34,6 +34,9 @@ def take_in(
 def _misfit(contribution: Contribution, study: Study | None) -> str:
     if study is None:
         return ""
+    if contribution.study != study.id:
+        found = "none is named" if contribution.study is None else f"it is for {contribution.study!r}"
+        return f"client {contribution.client!r} sent a contribution for another study: expected {study.id!r}; {found}."
     for term in ("independence", "mixing"):
         came, wanted = getattr(contribution, term), getattr(study, term)
         if came is not None and came != wanted:

@@ -17,7 +17,7 @@ from fedica.exchange.aggregates import AGGREGATE
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.details import DETAILS
 from fedica.exchange.files import PathLike, read_bounded, sha256
-from fedica.exchange.format import Kind, parse
+from fedica.exchange.format import FileKind, parse
 from fedica.exchange.header import parse_header
 from fedica.exchange.json_files import read_plain
 from fedica.exchange.signatures import read_public_key
@@ -25,7 +25,7 @@ from fedica.exchange.studies import STUDY, read_study
 
 SHOWN = 100
 """Characters of a value that are shown."""
-_BINARY: dict[str, tuple[Kind, Any]] = {
+_BINARY: dict[str, tuple[FileKind, Any]] = {
     CONTRIBUTION.name: (CONTRIBUTION, contribution_from_bytes),
     AGGREGATE.name: (AGGREGATE, aggregate_from_bytes),
     DETAILS.name: (DETAILS, details_from_bytes),
@@ -106,7 +106,7 @@ def inspect_file(path: PathLike) -> Inspected:
     return Inspected(shown, name, len(data), sha256(data), fields_of(data, kind, shown))
 
 
-def fields_of(data: bytes, kind: Kind, source: str) -> tuple[Field, ...]:
+def fields_of(data: bytes, kind: FileKind, source: str) -> tuple[Field, ...]:
     """Return all fields of a binary file, from its bytes: nothing else is in it."""
     container = parse(data, kind, source)
     texts = [Field(name, len(text.encode()), _short(name, text)) for name, text in sorted(container.metadata.items())]
