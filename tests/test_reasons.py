@@ -35,6 +35,8 @@ FACTS = {
     "n_nan": 1,
     "n_infinite": 0,
     "row": 7,
+    "node": 12,
+    "problem": "x",
 }
 LACKS = "; lacks components 1, 4; 2 of its 10 atoms match no component"
 COPIES = "; 3 clients sent these very atoms, and count as one"

@@ -237,7 +237,7 @@ def _fit_client(
         issues = local._find(rows)
         return Answer(local.contribution(client, features=features), local.n_iter_, issues)
     except InputError as error:
-        return Answer(Rejection(client, f"client {client!r}: {error}"))
+        return Answer(Rejection.of_error(client, error, before=f"client {client!r}: "))
 
 
 def _one_of_each_kind(answers: Sequence[Answer], most: int = 5) -> list[Warning]:

@@ -74,7 +74,7 @@ def test_clients_keep_the_public_aggregate_and_their_sources_and_say_only_that_t
         assert read_aggregate(output / "aggregate.safetensors").n_clients == 3
     second = [reply.content for reply in replies if reply.metadata.message_type == "query.aggregate"]
     assert [dict(content["applied"]) for content in second] == [{"done": True}] * 3
-    assert (folder / "not-applied.csv").read_text().splitlines() == ["client,reason,source"]
+    assert (folder / "not-applied.csv").read_text().splitlines() == ["client,reason,source,kind"]
 
 
 def test_the_result_does_not_depend_on_numbers_and_order_of_nodes(three):
@@ -213,7 +213,7 @@ def test_a_thousand_clients_in_one_process(federation):
     result = read_folder(folder / "result").aggregate
     assert len(result.clients) == 1000
     assert result.rejected == ()
-    assert (folder / "not-applied.csv").read_text().splitlines() == ["client,reason,source"]
+    assert (folder / "not-applied.csv").read_text().splitlines() == ["client,reason,source,kind"]
     assert seconds < 100
 
 

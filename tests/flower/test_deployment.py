@@ -43,7 +43,7 @@ def test_three_clients_from_certificates_to_the_same_folder_as_the_file_path(dep
     differ = [x for x in names if (folder / "result" / x).read_bytes() != (tmp_path / "again" / x).read_bytes()]
     assert differ == []
     assert sorted(path.stem for path in (folder / "inbox").iterdir()) == ["a", "b", "c"]
-    assert (folder / "not-applied.csv").read_text().splitlines() == ["client,reason,source"]
+    assert (folder / "not-applied.csv").read_text().splitlines() == ["client,reason,source,kind"]
     for client in deployment.data:
         kept = deployment.folder / f"{client}-output" / f"run-{run_id}"
         assert sorted(path.name for path in kept.iterdir()) == ["aggregate.safetensors", "sources.npy"]

@@ -41,7 +41,7 @@ def components_table(aggregate: Aggregate) -> bytes:
 
 
 def clients_table(aggregate: Aggregate, provenance: Mapping[str, Provenance]) -> bytes:
-    """One row per admitted client: what it sent, and what the server thinks of it."""
+    """One row per admitted client: what it sent, and the verdict on it."""
     header = [
         *("client", "verdict", "reason", "angle_degrees", "influence_degrees", "n_atoms", "n_unmatched", "missing"),
         *(*ORIGIN, "kind"),
@@ -52,16 +52,16 @@ def clients_table(aggregate: Aggregate, provenance: Mapping[str, Provenance]) ->
     n_found = np.bincount(aggregate.client_of_atom[found], minlength=n_clients).tolist()
     has = np.zeros((n_clients, n_components), dtype=bool)
     has[aggregate.client_of_atom[found], aggregate.labels[found]] = True
+    verdicts = [None] * n_clients if aggregate.trust is None else list(aggregate.trust)
     rows = []
-    for k, client in enumerate(aggregate.clients):
+    for k, (client, trust) in enumerate(zip(aggregate.clients, verdicts, strict=True)):
         row: dict[str, Cell] = {
             "client": client,
             "n_atoms": n_atoms[k],
             "n_unmatched": n_atoms[k] - n_found[k],
             "missing": " ".join(map(str, np.flatnonzero(~has[k]))),
         }
-        if aggregate.trust is not None:
-            trust = aggregate.trust[client]
+        if trust is not None:
             row |= {
                 "verdict": trust.verdict,
                 "kind": trust.why.kind,

@@ -48,8 +48,8 @@ def receive_answers(
         try:
             data, client = _contribution(answer, owner)
         except _Failed as failure:
-            client = failure.client or owner or UNKNOWN_CLIENT
-            failed.append(Rejection(client, f"node {answer.node}: {failure}", f"node {answer.node}"))
+            client, numbers = failure.client or owner or UNKNOWN_CLIENT, {"node": answer.node, "problem": str(failure)}
+            failed.append(Rejection.because(client, failure.kind, f"node {answer.node}", **numbers))
             continue
         # Two nodes with one name must not meet in one file: whether they are one is for those to judge who read it.
         path = inbox / f"{file_name(client or f'node-{answer.node}')}{SUFFIX}"
@@ -63,28 +63,29 @@ def receive_answers(
 class _Failed(Exception):  # noqa: N818 - not an error: an outcome
     """A node sent no contribution."""
 
-    def __init__(self, reason: str, client: str = "") -> None:
-        super().__init__(reason)
+    def __init__(self, kind: str, problem: str, client: str = "") -> None:
+        super().__init__(problem)
+        self.kind = kind
         self.client = client
 
 
 def _contribution(answer: Answer, owner: str | None) -> tuple[bytes, str]:
     """Return the bytes of a contribution and the client that it names; an unreadable one names none, and is kept."""
     if answer.message is None:
-        raise _Failed(answer.reason)
+        raise _Failed("no-answer", answer.reason)
     refusal = unpack_fields(answer.message.content, REFUSAL)
     if refusal is not None:
-        raise _Failed(*refused(refusal, owner))
+        raise _Failed("refused", *refused(refusal, owner))
     try:
         data = unpack_file(answer.message.content, CONTRIBUTION)
     except FormatError as error:
-        raise _Failed(str(error)) from error
+        raise _Failed("unreadable-answer", str(error)) from error
     try:
         client = contribution_from_bytes(data).client
     except FedicaError:
         return data, ""
     if owner is not None and client != owner:
-        raise _Failed(f"the node of client {owner!r} sent a contribution in the name of {client!r}.", owner)
+        raise _Failed("other-name", client, owner)
     return data, client
 
 
@@ -96,4 +97,4 @@ def refused(fields: Mapping[str, object], owner: str | None) -> tuple[str, str]:
     except FedicaError:
         name = ""
     said = " ".join(reason.split())[:_MAX_REASON] if isinstance(reason, str) else ""
-    return f"it refused: {said or 'it does not say why'}.", name
+    return said or "it does not say why", name

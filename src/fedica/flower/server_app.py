@@ -142,11 +142,11 @@ def _undone(answer: Answer, owner: str | None) -> Rejection | None:
     """Return why a client did not apply the aggregate, or ``None`` if it did."""
     source, name = f"node {answer.node}", owner or UNKNOWN_CLIENT
     if answer.message is None:
-        return Rejection(name, f"{source}: {answer.reason}", source)
+        return Rejection.because(name, "no-answer", source, node=answer.node, problem=answer.reason)
     refusal = unpack_fields(answer.message.content, REFUSAL)
     if refusal is not None:
-        reason, said = refused(refusal, owner)
-        return Rejection(said or name, f"{source}: {reason}", source)
+        problem, said = refused(refusal, owner)
+        return Rejection.because(said or name, "refused", source, node=answer.node, problem=problem)
     if unpack_fields(answer.message.content, APPLIED) != {"done": True}:
-        return Rejection(name, f"{source}: its answer is not one that fedica gives.", source)
+        return Rejection.because(name, "other-answer", source, node=answer.node)
     return None

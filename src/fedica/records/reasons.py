@@ -212,6 +212,11 @@ REJECTION_KINDS = {
         "client {client!r} sent atoms of {n_features} features without their names; {n_wanted} are wanted. "
         "Re-run fedica local on data that names its columns."
     ),
+    "no-answer": Wording("node {node}: {problem}"),
+    "unreadable-answer": Wording("node {node}: {problem}"),
+    "other-answer": Wording("node {node}: its answer is not one that fedica gives."),
+    "other-name": Wording("node {node}: the node of client {client!r} sent a contribution in the name of {problem!r}."),
+    "refused": Wording("node {node}: it refused: {problem}."),
     "too-few-features": Wording(
         "client {client!r} has {n_features} of the {n_wanted} features; at least {n_needed} are needed to tell its "
         "{n_atoms} atoms apart. Re-run fedica local with the study's features."

@@ -1,4 +1,4 @@
-"""What the server thinks of every client."""
+"""The verdict on every client, and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedica.records.reasons import Reason
 
 @dataclass(frozen=True)
 class ClientTrust:
-    """One row of `Trust`: what the server thinks of one client.
+    """One row of `Trust`: the verdict on one client.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class ClientTrust:
     missing : tuple of int
         Components that it lacks.
     n_unmatched : int
-        How many of its atoms matched nothing.
+        How many of its atoms match no component.
     influence : float
         How far the aggregate moves without it: the largest angle over components, in degrees.
     """
@@ -50,14 +50,14 @@ class ClientTrust:
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """What the server thinks of every client, as columns; ``trust["client-07"]`` is one row.
+    """The verdict on every client, as columns; ``trust["client-07"]`` is one row.
 
     Parameters
     ----------
     clients : tuple of str
         The K clients.
     verdict : tuple of str
-        "trusted", "weak" (as noisy as its declared samples explain) or "outlying".
+        "trusted", "weak" (noisy, as few samples explain) or "outlying".
     why : tuple of Reason
         Why, as a kind and its numbers; `reason` is the same in words.
     angle : ndarray of shape (K,)
@@ -67,7 +67,7 @@ class Trust:
     has : ndarray of shape (K, r)
         Whether the client has an atom for the component.
     n_unmatched : ndarray of shape (K,)
-        Atoms that matched nothing.
+        Atoms that match no component.
     influence : ndarray of shape (K,)
         How far the aggregate moves without the client, in degrees.
     """
@@ -100,7 +100,7 @@ class Trust:
         return len(self.clients)
 
     def rows(self, order: IntArray) -> Trust:
-        """Return the same for the clients in another order, or for some of them."""
+        """Return the rows of some clients, in the given order."""
         return Trust(
             clients=tuple(self.clients[k] for k in order),
             verdict=tuple(self.verdict[k] for k in order),
@@ -117,7 +117,7 @@ class Trust:
         return tuple(c for c, v in zip(self.clients, self.verdict, strict=True) if v == verdict)
 
     def summary(self, most: int) -> list[str]:
-        """Say in a few lines who is not simply trusted."""
+        """Name up to ``most`` clients that are not trusted, one per line, with the reason."""
         doubted = [k for k, v in enumerate(self.verdict) if v != "trusted"]
         doubted.sort(key=lambda k: (self.verdict[k], -self.angle[k]))
         lines = [f"{self.verdict[k]}: {self.clients[k]!r}, {self.why[k].sentence}" for k in doubted[:most]]

@@ -107,22 +107,26 @@ def fill_features(
     surplus: dict[str, tuple[str, ...]] = {}
     for contribution in arrived:
         if contribution.features is None and contribution.n_features != len(wanted):
-            reason = (
-                f"client {contribution.client!r} sent atoms of {contribution.n_features} features without their names; "
-                f"{len(wanted)} are wanted. Re-run fedica local on data that names its columns."
+            rejected.append(
+                Rejection.because(
+                    contribution.client, "unnamed-features", n_features=contribution.n_features, n_wanted=len(wanted)
+                )
             )
-            rejected.append(Rejection(contribution.client, reason))
             continue
         own = set(contribution.features or wanted)
         missing = tuple(name for name in wanted if name not in own)
         least = _least_features(contribution, len(wanted))
         if len(wanted) - len(missing) < least:
-            reason = (
-                f"client {contribution.client!r} has {len(wanted) - len(missing)} of the {len(wanted)} features; "
-                f"at least {least} are needed to tell its {contribution.n_atoms} atoms apart. "
-                "Re-run fedica local with the study's features."
+            rejected.append(
+                Rejection.because(
+                    contribution.client,
+                    "too-few-features",
+                    n_features=len(wanted) - len(missing),
+                    n_wanted=len(wanted),
+                    n_needed=least,
+                    n_atoms=contribution.n_atoms,
+                )
             )
-            rejected.append(Rejection(contribution.client, reason))
             continue
         if missing:
             lacking[contribution.client] = missing

@@ -12,7 +12,7 @@ from fedica.matching import match
 from fedica.records import Aggregate, Trust
 
 SAME = 30.0
-"""Components of two aggregates that are matched and within so many degrees are the same."""
+"""Matched components of two aggregates within 30 degrees are the same."""
 
 
 @dataclass(frozen=True, eq=False)
