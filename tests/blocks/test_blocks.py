@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedica.blocks.iterables import SourceBlocks
-from fedica.blocks.rows import ArrayBlocks, mapped_file
+from fedica.blocks import rows_of
+from fedica.blocks.arrays import mapped_file
 from fedica.errors import DataError, OptionError
 from fedica.ica.whitened import Whitened
 from fedica.ica.whitening import whiten
@@ -58,9 +58,9 @@ def test_blocks_of_any_length_give_what_the_array_gives(solver, kind, r, make_mi
 def test_rows_are_taken_by_their_number_wherever_the_cuts_are(cuts, rows):
     """The same rows come from a source, however it is cut, as from the array."""
     X, wanted = np.arange(120.0).reshape(60, 2), np.array(sorted(rows))
-    source = SourceBlocks(np.split(X, sorted(cuts)))
+    source = rows_of(np.split(X, sorted(cuts)))
     assert (source.take(wanted, np.negative) == -X[wanted]).all()
-    assert (ArrayBlocks(X, 7).take(wanted, np.negative) == -X[wanted]).all()
+    assert (rows_of(X, 7).take(wanted, np.negative) == -X[wanted]).all()
 
 
 @pytest.mark.parametrize("solver", SOLVERS_BY_BLOCKS)
@@ -125,10 +125,10 @@ def test_what_can_be_read_once_is_refused_with_the_remedy(make, make_mixture):
     ("source", "sentence"),
     [
         ([np.ones((3, 2)), np.ones((3, 4))], "block 1 has 4, block 0 has 2"),
-        (Reread([]), "at least one; none came"),
+        (Reread([]), "at least one; got none"),
         (Reread([[1.0, 2.0]]), r"two-dimensional array of real numbers.*shape \(2,\)"),
         (Reread([np.ones((3, 2)) * 1j]), "complex128"),
-        ([np.ones((1, 3))], r"at least 2 samples .*\(1, 3\) came"),
+        ([np.ones((1, 3))], r"at least 2 samples .*got \(1, 3\)"),
         ([np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([[np.nan, 1.0]])], "1 NaN .* at row 2, column 0"),
         (range(5), "two-dimensional"),
     ],
@@ -148,7 +148,7 @@ def test_a_source_that_changes_is_found_out(make_mixture):
             self.times += 1
             yield from self.blocks[: 5 - self.times]
 
-    with pytest.raises(DataError, match=r"same rows every time; 200 rows came where 300 were expected"):
+    with pytest.raises(DataError, match=r"same rows every time; expected 300 rows, got 200"):
         LocalICA().fit(Shrinking(np.split(X, 4)))
 
 
@@ -165,11 +165,11 @@ def _resident(path):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_pages_of_a_mapped_file_are_given_back(order, tmp_path, monkeypatch):
     """A file of 16 MB never has more than a few MB in memory while it is fitted, and none afterwards."""
-    monkeypatch.setattr("fedica.blocks.rows.RELEASE_BYTES", 2**20)
+    monkeypatch.setattr("fedica.blocks.arrays.RELEASE_BYTES", 2**20)
     path = tmp_path / "recording.npy"
     np.save(path, np.asarray(np.random.default_rng(0).laplace(size=(250_000, 8)), order=order))
     mapped, most = np.load(path, mmap_mode="r"), []
-    for block in ArrayBlocks(mapped):
+    for block in rows_of(mapped):
         float(block[0, 0])
         most.append(_resident(path))
     assert 0 < max(most) < 2**20 * (3 if order == "C" else 10)  # the system maps pages around those that are touched
@@ -203,9 +203,9 @@ def test_a_solver_that_holds_all_refuses_what_is_large_and_not_in_memory(monkeyp
 def test_subsamples_are_white_and_drawn_by_number(make_mixture):
     """Each is exactly white; the rows drawn depend on the number of samples alone, not on how they are cut."""
     X, _, _ = make_mixture("laplace", 8000, 3)
-    whitening, _ = whiten(ArrayBlocks(X))
+    whitening, _ = whiten(rows_of(X))
     draws = []
-    for blocks in (ArrayBlocks(X), SourceBlocks(np.split(X, [5, 3000]))):
+    for blocks in (rows_of(X), rows_of(np.split(X, [5, 3000]))):
         parts = Whitened(blocks, whitening).subsamples([500, 3000], np.random.default_rng(0))
         draws.append([part.array() for part in parts])
     for one, other in zip(*draws, strict=True):
@@ -215,7 +215,7 @@ def test_subsamples_are_white_and_drawn_by_number(make_mixture):
 
 def test_a_smaller_subsample_is_part_of_the_larger():
     """One draw, one pass: the rows of the small one are among those of the large one, and all are distinct."""
-    blocks = ArrayBlocks(np.arange(10_000.0)[:, None])
+    blocks = rows_of(np.arange(10_000.0)[:, None])
     parts = Whitened(blocks).subsamples([50, 900], np.random.default_rng(0))
     small, large = (part._blocks.array[:, 0] for part in parts)  # as they were drawn, before they are made white
     assert np.unique(large).size == 900

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import FastICA
 
-from fedica.blocks.rows import ArrayBlocks
+from fedica.blocks import rows_of
 from fedica.ica.l4 import ascend, l4
 from fedica.ica.moments import gather
 from fedica.ica.newton import finish
@@ -36,8 +36,8 @@ def test_l4_is_fastica_cube(r, n, law, make_mixture, distance):
 def test_l4_ends_at_a_maximum(r, make_mixture):
     """The objective is stationary (R'G symmetric), and no rotation nearby is higher."""
     X, _, _ = make_mixture("laplace", 4000, r)
-    whitening, _ = whiten(ArrayBlocks(X))
-    data = Whitened(ArrayBlocks(X), whitening).hold()
+    whitening, _ = whiten(rows_of(X))
+    data = Whitened(rows_of(X), whitening).hold()
     rng = np.random.default_rng(0)
     R = l4(data, n_init=1, tol=1e-10, max_iter=1000, rng=rng).matrix
     np.testing.assert_allclose(R.T @ R, np.eye(r), atol=1e-12)
@@ -53,8 +53,8 @@ def test_l4_ends_at_a_maximum(r, make_mixture):
 def test_moments_and_data_give_the_same_rotation(make_mixture):
     """From the same start, climbing on fourth moments and climbing over the data end at the same matrix."""
     X, _, _ = make_mixture("bernoulli-gaussian", 3000, 8)
-    whitening, _ = whiten(ArrayBlocks(X))
-    data = Whitened(ArrayBlocks(X, 500), whitening)
+    whitening, _ = whiten(rows_of(X))
+    data = Whitened(rows_of(X, 500), whitening)
     start = random_rotation(8, np.random.default_rng(0))[None]
     (by_moments,) = ascend(gather(data).gradient, start, tol=1e-10, max_iter=500)
     (by_data,) = ascend(over(data), start, tol=1e-10, max_iter=500)
@@ -65,8 +65,8 @@ def test_moments_and_data_give_the_same_rotation(make_mixture):
 def test_the_objective_never_falls(make_mixture):
     """More iterations never lower the objective, even far from the end and with sub-Gaussian sources about."""
     X, _, _ = make_mixture("mixed", 500, 6)
-    whitening, _ = whiten(ArrayBlocks(X))
-    moments = gather(Whitened(ArrayBlocks(X), whitening))
+    whitening, _ = whiten(rows_of(X))
+    moments = gather(Whitened(rows_of(X), whitening))
     start = random_rotation(6, np.random.default_rng(3))
     by_fixed_point = [ascend(moments.gradient, start[None], tol=1e-12, max_iter=k)[0].matrix for k in range(1, 30)]
     by_newton = [finish(moments, start, tol=1e-12, max_iter=k).matrix for k in range(1, 12)]
@@ -79,8 +79,8 @@ def test_the_objective_never_falls(make_mixture):
 def test_newton_doubles_the_digits_where_the_fixed_point_creeps(make_mixture):
     """On few samples the fixed point is still moving after 500 steps; Newton's method ends at the same maximum."""
     X, _, _ = make_mixture("uniform", 1000, 10)
-    whitening, _ = whiten(ArrayBlocks(X))
-    moments = gather(Whitened(ArrayBlocks(X), whitening))
+    whitening, _ = whiten(rows_of(X))
+    moments = gather(Whitened(rows_of(X), whitening))
     (creeping,) = ascend(moments.gradient, random_rotation(10, np.random.default_rng(0))[None], tol=1e-10, max_iter=500)
     assert not creeping.converged
     end = finish(moments, creeping.matrix, tol=1e-10, max_iter=20)
@@ -93,8 +93,8 @@ def test_newton_doubles_the_digits_where_the_fixed_point_creeps(make_mixture):
 def test_the_best_of_several_starts_wins(make_mixture):
     """On sub-Gaussian sources starts end apart; with n_init the objective is the largest of them."""
     X, _, _ = make_mixture("uniform", 5000, 10)
-    whitening, _ = whiten(ArrayBlocks(X))
-    data = Whitened(ArrayBlocks(X), whitening)
+    whitening, _ = whiten(rows_of(X))
+    data = Whitened(rows_of(X), whitening)
     gradient = gather(data).gradient
 
     def height(rotation):

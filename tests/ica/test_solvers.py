@@ -12,7 +12,7 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import unit
-from fedica.blocks.rows import ArrayBlocks
+from fedica.blocks import rows_of
 from fedica.errors import MissingExtraError, OptionError
 from fedica.ica.deflation import deflation
 from fedica.ica.fast import fast, negentropy, newton_steps, stage_sizes, step_on
@@ -36,7 +36,7 @@ def _error(estimate, truth):
 
 
 def _white(X, r=None, block_rows=None):
-    blocks = ArrayBlocks(X, block_rows)
+    blocks = rows_of(X, block_rows)
     return Whitened(blocks, whiten(blocks, r)[0])
 
 

@@ -15,7 +15,7 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fedica.blocks.rows import ArrayBlocks
+from fedica.blocks import rows_of
 from fedica.errors import DataError
 from fedica.ica.moments import gather
 from fedica.ica.stream import MomentStream
@@ -36,8 +36,8 @@ def _moments(X, blocks):
     stream = MomentStream(X.shape[1], fourth=True)
     for block in blocks:
         stream.add(block)
-    whitening, _ = whiten(ArrayBlocks(X))
-    return stream.whitened(whitening).matrix, gather(Whitened(ArrayBlocks(X), whitening)).matrix
+    whitening, _ = whiten(rows_of(X))
+    return stream.whitened(whitening).matrix, gather(Whitened(rows_of(X), whitening)).matrix
 
 
 @given(cuts=st.lists(st.integers(0, 2500), max_size=8), seed=st.integers(0, 100))

@@ -135,7 +135,7 @@ def test_block_size_changes_nothing(solver, r, make_mixture, monkeypatch):
     X, _, _ = make_mixture("bernoulli-gaussian", 5000, r)
     fits = []
     for size in (2**12, 2**19, 2**30):
-        monkeypatch.setattr("fedica.blocks.rows.BLOCK_BYTES", size)
+        monkeypatch.setattr("fedica.blocks.cuts.ROW_BLOCK_BYTES", size)
         fits.append(LocalICA(solver=solver, random_state=0).fit(X).mixing_)
     np.testing.assert_allclose(fits[1], fits[0], atol=1e-10)
     np.testing.assert_allclose(fits[2], fits[0], atol=1e-10)

@@ -16,8 +16,11 @@ from sklearn.cluster import KMeans
 from fedica import Aggregate, AtomArray, Contribution, aggregate
 from fedica.arrays import unit
 from fedica.blocks import columns as columns_module
+from fedica.blocks import cuts as cuts_module
 from fedica.blocks import spool as spool_module
-from fedica.blocks.columns import ArraySource, block_bounds, columns_of
+from fedica.blocks.arrays import ArrayBlocks
+from fedica.blocks.columns import columns_of
+from fedica.blocks.cuts import block_bounds
 from fedica.blocks.directions import leading_directions
 from fedica.blocks.eigen import leading_eigenpairs
 from fedica.blocks.sampling import draw_clients
@@ -55,8 +58,8 @@ def assert_same(one: Aggregate, other: Aggregate) -> None:
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Many blocks, many chunks, a panel and a sample, on data that a test can afford."""
-    monkeypatch.setattr(columns_module, "MOST_COLUMNS", 100)
-    monkeypatch.setattr(columns_module, "BLOCKS_PER_CHUNK", 3)
+    monkeypatch.setattr(cuts_module, "MAX_COLUMNS", 100)
+    monkeypatch.setattr(cuts_module, "MAX_BLOCKS", 3)
     monkeypatch.setattr(columns_module, "KEEP_BYTES", 1000)
     monkeypatch.setattr(consensus_module, "MAX_PANEL", 120)
     monkeypatch.setattr("fedica.blocks.sampling.MAX_SAMPLE", 900)
@@ -81,7 +84,7 @@ class TestWhereverAtomsLie:
         """Many small blocks against one that holds everything; nothing kept against everything kept."""
         atoms, owner, _ = many_clients()
         in_blocks = aggregate(AtomArray(atoms, owner), 6, method=method, affinity="squared")
-        monkeypatch.setattr(columns_module, "MOST_COLUMNS", 10_000)
+        monkeypatch.setattr(cuts_module, "MAX_COLUMNS", 10_000)
         monkeypatch.setattr(columns_module, "KEEP_BYTES", 2**28)
         assert_same(aggregate(AtomArray(atoms, owner), 6, method=method, affinity="squared"), in_blocks)
 
@@ -342,7 +345,7 @@ class TestColumns:
         assert np.allclose(seen.whole(), expected)
         assert np.allclose(seen.take(picked), expected[:, picked])
         assert np.allclose(seen.kept().whole(), expected)
-        assert isinstance(seen.kept().source, ArraySource)
+        assert isinstance(seen.kept().blocks, ArrayBlocks)
         assert seen.kept().view is None
 
     def test_sums_are_those_of_numpy(self):

@@ -71,8 +71,8 @@ class TestEmbedding:
         monkeypatch.setattr(embedding_module, "MAX_DENSE_ATOMS", 500 if path == "dense" else 5)
         monkeypatch.setattr(embedding_module, "MAX_GRAM_FEATURES", 500 if path == "dense" else 5)
         monkeypatch.setattr(embedding_module, "LARGE_TOL", 1e-10)
-        monkeypatch.setattr("fedica.blocks.columns.MOST_COLUMNS", 32 if path == "dense" else 11)
-        monkeypatch.setattr("fedica.blocks.columns.FEWEST_COLUMNS", 1)
+        monkeypatch.setattr("fedica.blocks.cuts.MAX_COLUMNS", 32 if path == "dense" else 11)
+        monkeypatch.setattr("fedica.blocks.cuts.MIN_COLUMNS", 1)
         rng = np.random.default_rng(4)
         A = unit(np.repeat(np.eye(4), 12, axis=1) + 0.1 * rng.standard_normal((4, 48)))
         M = np.sqrt(4 / 48) * np.abs(A.T @ A) ** power

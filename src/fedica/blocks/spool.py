@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from tempfile import TemporaryFile
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import Array
-from fedica.blocks.columns import mapping_of
+from fedica.blocks.arrays import release_pages
 from fedica.errors import InputError
 from fedica.records import Contribution
 
@@ -32,7 +31,7 @@ class Spool:
         in_memory, waiting, n_waiting = 0, [], 0
         for item in contributions:
             if not isinstance(item, Contribution):
-                raise InputError(f"aggregate wants Contribution records; a {type(item).__name__} came.")
+                raise InputError(f"aggregate takes Contribution records; got a {type(item).__name__}.")
             if in_memory <= SPOOL_BYTES:
                 in_memory += item.atoms.nbytes
                 yield item
@@ -54,9 +53,9 @@ class Spool:
             rows[row : row + block.shape[1]] = block.T
             row += block.shape[1]
             if k % 1000 == 0:
-                _drop_pages(rows)
-            _drop_pages(block)
-        _drop_pages(rows)
+                release_pages(rows)
+            release_pages(block)
+        release_pages(rows)
         return rows.T
 
     def _in_file(self, contributions: list[Contribution]) -> Iterator[Contribution]:
@@ -69,16 +68,9 @@ class Spool:
             own[...] = contribution.atoms
             start += own.size
             yield replace(contribution, atoms=own)
-        _drop_pages(numbers)
+        release_pages(numbers)
 
 
 def _mapped(shape: tuple[int, ...]) -> np.memmap[Any, np.dtype[np.float64]]:
     with TemporaryFile() as file:  # the mapping keeps it open
         return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
-
-
-def _drop_pages(array: Array) -> None:
-    """Let go of the pages of a file that were read or written: they must not pile up in memory."""
-    mapping = mapping_of(array)
-    if mapping is not None:
-        mapping.madvise(mmap.MADV_DONTNEED)

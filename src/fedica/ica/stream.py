@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsyrk
 
 from fedica.arrays import Array
-from fedica.blocks.rows import ArrayBlocks
+from fedica.blocks import rows_of
 from fedica.errors import DataError
 from fedica.ica.moments import FourthMoments, gather, quadratic_features
 from fedica.ica.whitened import Whitened
@@ -85,9 +85,9 @@ class MomentStream:
 
     def add(self, rows: NDArray[Any]) -> None:
         """Take rows in, (b, d): all of them, or none when one is not finite."""
-        sums = scatter(ArrayBlocks(rows))
+        sums = scatter(rows_of(rows))
         if not np.isfinite(np.diagonal(sums.matrix)).all():
-            raise DataError(not_finite_sentence(ArrayBlocks(rows)))
+            raise DataError(not_finite_sentence(rows_of(rows)))
         begins = not hasattr(self, "scatter")
         self.scatter = sums if begins else merge_scatters(self.scatter, sums)
         self.dtype = rows.dtype if begins else min(self.dtype, rows.dtype, key=_digits)
@@ -102,7 +102,7 @@ class MomentStream:
     def whitened(self, whitening: Whitening) -> FourthMoments:
         """Return the fourth moments of all rows so far, whitened."""
         if self._coordinates is None:
-            return gather(Whitened(ArrayBlocks(np.concatenate(self._pending)), whitening))
+            return gather(Whitened(rows_of(np.concatenate(self._pending)), whitening))
         self._take_in()
         assert self._products is not None
         at = self._coordinates

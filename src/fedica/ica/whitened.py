@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from fedica.arrays import Array
-from fedica.blocks.rows import ArrayBlocks, Blocks, Sums, add
+from fedica.blocks import Blocks, Parts, add, rows_of
 from fedica.ica.whitening import Whitening
 
 MAX_HELD_BYTES = 2**29
@@ -102,7 +102,7 @@ class Whitened:
         solver. The map is symmetric and near the identity, so a rotation found after it is one of Z to second order.
         It meets the rotation, not the samples.
         """
-        view = cls(ArrayBlocks(Z, SINGLE_ROWS))
+        view = cls(rows_of(Z, SINGLE_ROWS))
         values, vectors = eigh((Z.T @ Z).astype(np.float64) / Z.shape[0])
         if values[0] >= 0.1:  # else the draw has missed rare events: there is nothing to scale up
             view._frame = _Frame(None, ((vectors / np.sqrt(values)) @ vectors.T).astype(np.float32))
@@ -112,7 +112,7 @@ class Whitened:
         """Return the same data, whitened once and kept in memory if it fits: for solvers that read it many times."""
         if self._frame.mean is None or self.n_samples * self.n_components * 8 > MAX_HELD_BYTES:
             return self
-        return Whitened(ArrayBlocks(self.array()))
+        return Whitened(rows_of(self.array()))
 
     def array(self) -> Array:
         """Return Z whole, (n_samples, r): for solvers of other libraries."""
@@ -134,7 +134,7 @@ class Whitened:
         projection = rotation if lift is None else lift.T @ rotation
         z_of = frame.whiten if lift is None else frame.centre
 
-        def sums_of(block: NDArray[Any]) -> Sums:
+        def sums_of(block: NDArray[Any]) -> Parts:
             z = z_of(block)
             y = z @ projection.astype(z.dtype, copy=False)
             slope = score(y)

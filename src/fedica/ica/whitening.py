@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
 from fedica.arrays import Array, IntArray, fix_signs
-from fedica.blocks.rows import Blocks
+from fedica.blocks import Blocks
 from fedica.errors import DataError
 
 RANK_TOL = 1e-6

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from fedica.arrays import RandomState, check_choice, check_int, check_number, generator, pick
-from fedica.blocks.rows import ArrayBlocks, Blocks
+from fedica.blocks import Blocks, is_lazy, rows_of
 from fedica.errors import DataError, OptionError
 from fedica.ica.moments import FourthMoments
 from fedica.ica.solvers import SOLVERS, Solver, check_fits
@@ -18,7 +18,6 @@ from fedica.ica.stream import MomentStream
 from fedica.ica.whitened import Whitened
 from fedica.ica.whitening import RANK_TOL, RANK_TOL_SINGLE, Whitening, whiten, whiten_sums
 from fedica.local.fitted import FITTED, FittedICA
-from fedica.local.lazy_blocks import beyond_arrays
 from fedica.records import INDEPENDENCE, MIXING
 from fedica.threads import threads_for_blocks
 
@@ -276,13 +275,13 @@ class LocalICA(FittedICA):
 
     def _read(self, X: Any) -> Blocks:
         """Return what is to be fitted as blocks, wherever it lies."""
-        blocks = beyond_arrays(X)
-        if blocks is None:
-            return ArrayBlocks(self._check_array(X, reset=True, min_samples=2))
+        if not is_lazy(X):
+            return rows_of(self._check_array(X, reset=True, min_samples=2))
+        blocks = rows_of(X)
         if blocks.n_samples < 2 or blocks.n_features < 1:
             raise DataError(
                 "data must have at least 2 samples (rows) and 1 feature (column); "
-                f"({blocks.n_samples}, {blocks.n_features}) came."
+                f"got ({blocks.n_samples}, {blocks.n_features})."
             )
         self.n_features_in_ = blocks.n_features
         self.__dict__.pop("feature_names_in_", None)
@@ -292,7 +291,7 @@ class LocalICA(FittedICA):
 def _maps(whitening: Whitening) -> Whitened:
     """Return what is rotated to independent maps over features: the rows of V, scaled to be white."""
     rows = np.delete(whitening.basis, whitening.constant, axis=0)
-    return Whitened(ArrayBlocks(rows * np.sqrt(rows.shape[0])))
+    return Whitened(rows_of(rows * np.sqrt(rows.shape[0])))
 
 
 def _rank_tol(dtype: np.dtype[Any]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fedica.arrays import Array
-from fedica.blocks.iterables import is_source
+from fedica.blocks import EachBlock, as_block, is_dask, is_lazy, rows_of
 from fedica.errors import DataError
-from fedica.local.lazy_blocks import Unmix, is_dask
+from fedica.ica.whitening import not_finite_sentence
 
 
 class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,7 +45,7 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         check_is_fitted(self)
         unmix = Unmix(self.mean_, self.components_)
-        if is_dask(X) or is_source(X):
+        if is_lazy(X):
             return unmix.lazily(X)
         return unmix.array(self._check_array(X, reset=False, min_samples=1))
 
@@ -101,3 +103,54 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
         except ValueError as error:
             raise DataError(str(error)) from error
+
+
+@dataclass(frozen=True, eq=False)
+class Unmix:
+    """The map ``S = (X - mean) @ components.T``, for rows of the features that were fitted.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (d,)
+        What to subtract.
+    components : ndarray of shape (r, d)
+        How to unmix.
+    """
+
+    mean: Array
+    components: Array
+
+    def rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Unmix rows in memory, (b, d) -> (b, r); float32 stays float32. What is not finite is refused."""
+        sources = np.subtract(rows, self.mean, dtype=np.float64) @ self.components.T
+        if not np.isfinite(sources).all():
+            raise DataError(not_finite_sentence(rows_of(rows)))
+        return np.asarray(sources, dtype=_dtype_of_sources(rows.dtype))
+
+    def array(self, data: NDArray[Any]) -> NDArray[Any]:
+        """Unmix an array, in memory or memory-mapped, block by block."""
+        sources = np.empty((data.shape[0], len(self.components)), dtype=_dtype_of_sources(data.dtype))
+        start = 0
+        for block in rows_of(data):
+            sources[start : start + len(block)] = self.rows(block)
+            start += len(block)
+        return sources
+
+    def block(self, raw: object) -> NDArray[Any]:
+        """Unmix one block of a source."""
+        block = as_block(raw)
+        if block.shape[1] != self.mean.size:
+            raise DataError(f"a block has {block.shape[1]} features; {self.mean.size} were fitted.")
+        return self.array(block)
+
+    def lazily(self, X: Any) -> Any:
+        """Unmix a Dask array into a Dask array, or a source into a source: computed when it is asked for."""
+        if not is_dask(X):
+            return EachBlock(X, self.block)
+        X = import_module("fedica.blocks.dask_arrays").check_dask_array(X)
+        chunks = (X.chunks[0], (len(self.components),))
+        return X.map_blocks(self.block, chunks=chunks, dtype=_dtype_of_sources(X.dtype), meta=np.empty((0, 0)))
+
+
+def _dtype_of_sources(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float32 if dtype == np.float32 else np.float64)

@@ -20,12 +20,7 @@ def columns_of_bulk(bulk: AtomArray) -> Columns:
         Naming the first client with such an atom.
     """
     owner = bulk.client_of_atom
-    if type(bulk.atoms).__module__.partition(".")[0] == "dask":
-        from fedica.blocks.dask_columns import columns_of_dask  # noqa: PLC0415 - only who has Dask needs it
-
-        columns = columns_of_dask(bulk.atoms, owner)
-    else:
-        columns = columns_of(np.asanyarray(bulk.atoms), owner)
+    columns = columns_of(bulk.atoms, owner)
 
     def count(block: Array) -> tuple[Array]:
         squares = np.einsum("db,db->b", block, block)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from fedica.arrays import Array, unit
-from fedica.blocks.columns import ArraySource, Columns
+from fedica.blocks.columns import Columns
 from fedica.blocks.directions import leading_directions
 from fedica.blocks.eigen import leading_eigenpairs
 from fedica.server.affinity import (
@@ -67,7 +67,7 @@ def embed_absolute(atoms: Columns, n_components: int) -> Embedding:
         start = embed_squared(atoms, n_components).points.whole().T  # spans nearly the same
         values, vectors, residual = _leading_of_absolute(whole, start, n_components)
     points = (vectors[:, :n_components] * values[:n_components]).T  # Q = D_r U_r', after Eq. (10)
-    return Embedding(Columns(ArraySource(points, atoms.source.bounds), n_components), values, residual)
+    return Embedding(atoms.in_same_blocks(points), values, residual)
 
 
 def _leading_of_absolute(atoms: Array, start: Array, n_components: int) -> tuple[Array, Array, float]:

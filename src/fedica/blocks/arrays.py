@@ -1,0 +1,177 @@
+"""Data that is read by blocks: the items along one axis, rows of samples or columns of atoms, wherever they lie.
+
+All mathematics of fedica is sums over items, and a few numbers for each. Both are written once, as a function of a
+block, for arrays in memory and in mapped files (here), for iterables (`iterables`) and on clusters (`dask_arrays`). One
+thread, or one task of a cluster, handles a chunk of a few blocks before it reports. Results are merged in the order of
+the items, so that they do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import mmap
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import reduce
+from itertools import starmap
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedica.arrays import IntArray
+from fedica.blocks.cuts import Parts, cut, items_at_once
+from fedica.threads import in_order
+
+RELEASE_BYTES = 2**26
+"""After reading this much of a memory-mapped file its pages are given back: else they count as memory in use."""
+
+Part = TypeVar("Part")
+PartOf = Callable[..., Part]
+Merge = Callable[[Part, Part], Part]
+Function = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+def add(total: Parts, part: Parts) -> Parts:
+    """Add every array of one part to that of the total, in place."""
+    for own, other in zip(total, part, strict=True):
+        np.add(own, other, out=own)
+    return total
+
+
+class Blocks(ABC):
+    """Items that can be read several times, a block at a time.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns: of a client's data, samples and features.
+    dtype : numpy.dtype
+        What the numbers are stored as.
+    axis : int
+        Along which the items lie: 0 for rows, 1 for columns.
+    in_memory : bool
+        Whether all of them are in memory anyway.
+    n_passes : int
+        How often they have been read so far.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    axis: int = 0
+    in_memory: bool = False
+    n_passes: int = 0
+
+    @property
+    def n_samples(self) -> int:
+        """Rows."""
+        return self.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Columns."""
+        return self.shape[1]
+
+    @abstractmethod
+    def chunks(self, along: Parts = ()) -> Iterator[list[Parts]]:
+        """Yield the chunks in order: lists of blocks, each with its parts of ``along``. Nobody writes to the blocks."""
+
+    @abstractmethod
+    def take(self, items: IntArray, function: Function) -> NDArray[Any]:
+        """Return function(these items), applied to pieces of them, in one pass. items : ascending, distinct."""
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        self.n_passes += 1
+        for chunk in self.chunks():
+            for block, *_ in chunk:
+                yield block
+
+    def total(self, part_of: PartOf[Part], *, merge: Merge[Part], work: float) -> Part:
+        """Merge part_of(block) over all blocks, in one pass and in order; the arguments are those of `parts`."""
+        return reduce(merge, self.parts(part_of, merge=merge, work=work))
+
+    def parts(self, part_of: PartOf[Part], *along: NDArray[Any], merge: Merge[Part], work: float) -> Iterator[Part]:
+        """Merge part_of(block, *parts of along) over the blocks of each chunk; yield these in order, in one pass.
+
+        Parameters
+        ----------
+        part_of : callable
+            From a block to its part of the result. It may run in other threads and, for data on a cluster, in other
+            processes: it must not hold on to the block.
+        *along : ndarray
+            What else is known of the items, with one entry per item on the last axis.
+        merge : callable
+            From the total so far and the next part to their total; it may change the first in place.
+        work : float
+            Roughly how many floating point operations that is in all.
+        """
+        self.n_passes += 1
+        yield from in_order(lambda chunk: reduce(merge, starmap(part_of, chunk)), self.chunks(along), work=work)
+
+
+class ArrayBlocks(Blocks):
+    """Blocks of an array in memory, or of a memory-mapped one, which is never loaded whole.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_rows, n_columns)
+        The numbers, of any real dtype and memory order.
+    bounds : ndarray
+        Where blocks begin, and the number of items at the end.
+    axis : int
+        Along which the items lie.
+    blocks_of_chunk : int
+        How many blocks one thread handles before it reports.
+    """
+
+    def __init__(self, array: NDArray[Any], bounds: IntArray, *, axis: int = 0, blocks_of_chunk: int = 1) -> None:
+        self.array, self.axis = array, axis
+        self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), array.dtype
+        self.in_memory = mapped_file(array) is None
+        self._bounds, self._blocks_of_chunk = bounds, blocks_of_chunk
+
+    def chunks(self, along: Parts = ()) -> Iterator[list[Parts]]:
+        """Yield the chunks in order: lists of blocks, which are views of the array."""
+        unreleased = 0
+        for first in range(0, self._bounds.size - 1, self._blocks_of_chunk):
+            blocks = list(cut(self.array, self._bounds[first : first + self._blocks_of_chunk + 1], self.axis, along))
+            yield blocks
+            unreleased += sum(block.nbytes for block, *_ in blocks)
+            if unreleased >= RELEASE_BYTES:
+                release_pages(self.array)
+                unreleased = 0
+        release_pages(self.array)
+
+    def take(self, items: IntArray, function: Function) -> NDArray[Any]:
+        """Return function(these items), applied to pieces of them; no others are read."""
+        self.n_passes += 1
+        return take_from(self.array, items, function, self.axis)
+
+
+def take_from(array: NDArray[Any], items: IntArray, function: Function, axis: int) -> NDArray[Any]:
+    """Return function(these rows or columns of an array), applied to pieces of them."""
+    pieces, size = [], items_at_once(array.shape, axis)
+    for start in range(0, max(items.size, 1), size):
+        own = items[start : start + size]
+        pieces.append(function(np.asarray(array[own] if axis == 0 else array[:, own])))
+        release_pages(array)
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=axis)
+
+
+def mapped_file(array: NDArray[Any]) -> mmap.mmap | None:
+    """Return the file that an array is mapped from, if its pages can be given back and read again.
+
+    A copy-on-write map is left alone: what was written to it exists nowhere else.
+    """
+    shared = False
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        shared = shared or (isinstance(owner, np.memmap) and owner.mode != "c")
+        owner = owner.base
+    return owner if shared and isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") else None
+
+
+def release_pages(array: NDArray[Any]) -> None:
+    """Give the pages of a mapped file back to the system, which reads them again when they are touched."""
+    file = mapped_file(array)
+    if file is not None:
+        file.madvise(mmap.MADV_DONTNEED)
