@@ -56,7 +56,7 @@ def test_a_study_is_followed(tmp_path, data_file, small_federation):
     ("study", "options", "complaint"),
     [
         ({"features": [*NAMES, "f9"]}, {}, "1 of 7 wanted features are not there: 'f9'"),
-        ({"min_samples": 5000}, {}, "at least 5000 samples are wanted; 2000 came"),
+        ({"min_samples": 5000}, {}, "expected at least 5000 samples, got 2000"),
         ({}, {"min_samples": 3000}, "at least 3000 samples"),
         ({"n_components": 3}, {"n_components": 4}, "has 3 components; 4 were asked for"),
         ({}, {"independence": "features"}, "has independence 'samples'"),

@@ -23,6 +23,7 @@ from fedica.exchange.contributions import (
 from fedica.exchange.details import details_from_bytes, details_to_bytes, read_details, write_details
 from fedica.exchange.files import file_name
 from fedica.exchange.folder import ResultFolder, read_folder, summarise, write_folder
+from fedica.exchange.inputs import as_public, as_signing_key, as_study, as_trusted_keys
 from fedica.exchange.intake import read_contributions
 from fedica.exchange.signatures import (
     SigningKey,
@@ -43,6 +44,10 @@ __all__ = [
     "TrustedKeys",
     "aggregate_from_bytes",
     "aggregate_to_bytes",
+    "as_public",
+    "as_signing_key",
+    "as_study",
+    "as_trusted_keys",
     "contribution_from_bytes",
     "contribution_to_bytes",
     "details_from_bytes",

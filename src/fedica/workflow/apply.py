@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedica.arrays import Array, RandomState, check_choice, generator
+from fedica.arrays import Array, PathLike, RandomState, check_choice, generator
 from fedica.errors import DataError, FedicaError, InputError, OptionError
-from fedica.exchange import PublicAggregate, read_aggregate, read_study
-from fedica.exchange.files import PathLike, write_atomic
+from fedica.exchange import PublicAggregate, as_public, as_study
+from fedica.exchange.files import write_atomic
 from fedica.local import Recovered, cross_cumulants, recover
-from fedica.readers import ReadOptions, read_data
+from fedica.readers import ReadOptions, Table, read_data
 from fedica.readers.reference import on_channels
 from fedica.records import Study
 from fedica.workflow.contribute import Progress, scaled, units_of
 from fedica.workflow.fit import fit_client
-from fedica.workflow.inspect import parent_exists
+from fedica.workflow.inspect import check_parent_exists
 
 _ROWS_AT_ONCE = 10_000
-_ENOUGH_UNSEEN = 10
-"""With fewer than so many times r^2 unseen samples the errors of fourth-order moments can drown the difference."""
+_ENOUGH_PER_R2 = 10
+"""With fewer than 10 r^2 unseen samples the errors of fourth-order moments can hide the difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +81,7 @@ def apply_global(
     data : path-like
         The client's data.
     output : path-like, optional
-        Where to write the sources, one column a component: .npy or .csv.
+        Where to write the sources, one column per component: .npy or .csv.
     study : Study or path-like, optional
         The study, if there is one: the data is scaled as it says.
     n_components : int, optional
@@ -104,12 +103,13 @@ def apply_global(
         The sources, and how independent they are.
     """
     tell = progress or (lambda text: None)
-    write = None if output is None else WRITERS[check_choice(Path(output).suffix, "the suffix of the output", WRITERS)]
     if output is not None:
-        parent_exists(output)
-    public = aggregate if isinstance(aggregate, PublicAggregate) else read_aggregate(_public_file(aggregate))
-    agreed = study if study is None or isinstance(study, Study) else read_study(study)
+        check_choice(Path(output).suffix, "the suffix of the output", WRITERS)
+        check_parent_exists(output)
+    public, agreed = as_public(aggregate), as_study(study)
     _check_study(public, agreed)
+    if n_components is not None and not 1 <= n_components <= public.n_components:
+        raise OptionError(f"the aggregate has {public.n_components} components; {n_components} were asked for.")
 
     tell(f"reading {os.fspath(data)}")
     features = public.terms.features or (agreed.features if agreed else None)
@@ -117,37 +117,39 @@ def apply_global(
         data, columns=features, lacking_ok=True, drop_missing=drop_missing, units=units_of(agreed), options=options
     )
     X = np.asarray(scaled(table, agreed), dtype=np.float64)
-    mixing = np.where(public.degenerate, 0.0, public.mixing)
-    if features is not None and table.features is not None and len(table.features) < len(features):
-        place = {name: k for k, name in enumerate(features)}
-        average = table.extra.get("reference") == "average"
-        mixing = on_channels(mixing, [place[name] for name in table.features], average=average)
-        if mixing.shape[0] < mixing.shape[1]:
-            raise DataError(
-                f"{table.source}: {mixing.shape[0]} features cannot tell {mixing.shape[1]} components apart."
-            )
+    mixing = _mixing_for(table, public, features)
 
     tell("fitting ICA to its own samples, to compare")
     rng = generator(random_state)
-    r_own = min(n_components or public.n_components, X.shape[1])
-    if n_components is not None and not 1 <= n_components <= public.n_components:
-        raise OptionError(f"the aggregate has {public.n_components} components; {n_components} were asked for.")
     settings: dict[str, Any] = {
         "solver": solver,
         "independence": public.terms.independence or "samples",
         "mixing": public.terms.mixing or "general",
+        "random_state": rng,
     }
-    local, noticed = fit_client(
-        X, r_own, at_most=n_components is None, features=table.features, random_state=rng, **settings
-    )
+    r_own = min(n_components or public.n_components, X.shape[1])
+    local, fit_notes = fit_client(X, r_own, at_most=n_components is None, features=table.features, **settings)
     recovered = recover(X, mixing, atoms=local.atoms_)  # where it has fewer atoms: the components that they match
-    own, together, said = _compare(X, recovered, local.atoms_.shape[1], settings, rng)
-    if output is not None and write is not None:
-        tell(f"writing {os.fspath(output)}")
-        write_atomic(output, write(recovered))
-    return Applied(
-        recovered, own, together, (*table.notes, *noticed, *said), None if output is None else os.fspath(output)
-    )
+    own, together, compare_notes = _compare(X, recovered, local.atoms_.shape[1], settings, rng)
+    notes = (*table.notes, *fit_notes, *compare_notes)
+    if output is None:
+        return Applied(recovered, own, together, notes, None)
+    tell(f"writing {os.fspath(output)}")
+    write_atomic(output, WRITERS[Path(output).suffix](recovered))
+    return Applied(recovered, own, together, notes, os.fspath(output))
+
+
+def _mixing_for(table: Table, public: PublicAggregate, features: Sequence[str] | None) -> Array:
+    """Return the global matrix on the features that this client has; degenerate components are zero."""
+    mixing = np.where(public.degenerate, 0.0, public.mixing)
+    if features is None or table.features is None or len(table.features) == len(features):
+        return mixing
+    rows = {name: k for k, name in enumerate(features)}
+    average = table.extra.get("reference") == "average"
+    mixing = on_channels(mixing, [rows[name] for name in table.features], average=average)
+    if mixing.shape[0] < mixing.shape[1]:
+        raise DataError(f"{table.source}: {mixing.shape[0]} features cannot tell {mixing.shape[1]} components apart.")
+    return mixing
 
 
 def _compare(
@@ -163,13 +165,13 @@ def _compare(
     try:
         pairs = []
         for seen, unseen in (halves, halves[::-1]):
-            own = fit_client(X[np.sort(seen)], r, at_most=False, random_state=rng, **settings)[0].components_
+            own = fit_client(X[np.sort(seen)], r, at_most=False, **settings)[0].components_
             pairs.append((cross_cumulants(X[unseen] @ own.T), cross_cumulants(X[unseen] @ recovered.components.T)))
     except FedicaError as error:
         return None, None, [f"its own fit to half of the samples failed, so nothing can be compared: {error}"]
     own_mean, global_mean = np.mean(pairs, axis=0)
     few = [f"{halves[1].size} unseen samples are few to judge the independence of {r} sources by: take it as a hint."]
-    return float(own_mean), float(global_mean), few if halves[1].size < _ENOUGH_UNSEEN * r**2 else []
+    return float(own_mean), float(global_mean), few if halves[1].size < _ENOUGH_PER_R2 * r**2 else []
 
 
 def _check_study(public: PublicAggregate, study: Study | None) -> None:
@@ -180,10 +182,6 @@ def _check_study(public: PublicAggregate, study: Study | None) -> None:
         )
     if study is not None and public.terms.study not in (None, study.id):
         raise InputError(f"the aggregate belongs to study {public.terms.study!r}; {study.id!r} was given.")
-
-
-def _public_file(path: PathLike) -> Path:
-    return Path(path) / "aggregate.safetensors" if Path(path).is_dir() else Path(path)
 
 
 def _npy(recovered: Recovered) -> Iterator[bytes | memoryview]:
@@ -197,7 +195,7 @@ def _npy(recovered: Recovered) -> Iterator[bytes | memoryview]:
 
 def _csv(recovered: Recovered) -> Iterator[bytes | memoryview]:
     yield (",".join(f"component_{a}" for a in recovered.labels) + "\n").encode()
-    sources: NDArray[Any] = recovered.sources
+    sources = recovered.sources
     for start in range(0, sources.shape[0], _ROWS_AT_ONCE):
         rows = sources[start : start + _ROWS_AT_ONCE].tolist()
         yield "".join(",".join(map(repr, row)) + "\n" for row in rows).encode()

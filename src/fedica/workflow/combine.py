@@ -6,30 +6,31 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from fedica.arrays import Array, check_choice, check_int
+from fedica.arrays import Array, PathLike, check_choice, check_int
 from fedica.errors import ContributionError, InputError
 from fedica.exchange import (
     Provenance,
     Received,
     TrustedKeys,
-    read_aggregate,
+    as_public,
+    as_study,
+    as_trusted_keys,
     read_folder,
-    read_study,
-    read_trusted_keys,
     write_folder,
 )
-from fedica.exchange.files import PathLike
 from fedica.records import Aggregate, Rejection, Study
 from fedica.server import aggregate as run_aggregate
 from fedica.server.missing_features import Filled, fill_features
 from fedica.server.renumber import Change, keep_order
+from fedica.text import list_names
 from fedica.workflow.contribute import Progress
-from fedica.workflow.gates import absences, check_enough, check_verdicts, some, take_in
-from fedica.workflow.inspect import parent_exists
+from fedica.workflow.gates import absences, check_enough, check_verdicts, take_in
+from fedica.workflow.inspect import check_parent_exists
 
 FAIL_ON = {"outlying": ("outlying",), "weak": ("outlying", "weak")}
-"""What may be refused as a whole: a result with clients of these verdicts."""
+"""For each value of `fail_on`: a result with clients of these verdicts is refused as a whole."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +42,13 @@ class Combined:
     aggregate : Aggregate
         The result; ``rejected`` names everything that was left out.
     provenance : tuple of Provenance
-        Where the admitted contributions came from.
+        Source of each admitted contribution.
     change : Change, optional
         What changed against an earlier aggregate, or by withdrawing clients.
     against : str
         What ``change`` compares with, in words.
     joined, left : tuple of str
-        Clients that are new since then, and that were there then and are no more; empty if nobody knows.
+        Clients that are new since then, and clients of then that are no longer there; empty if it is not known.
     notes : tuple of str
         What was noticed.
     path : str, optional
@@ -55,13 +56,13 @@ class Combined:
     """
 
     aggregate: Aggregate
-    provenance: tuple[Provenance, ...]
-    change: Change | None
-    against: str
-    joined: tuple[str, ...]
-    left: tuple[str, ...]
-    notes: tuple[str, ...]
-    path: str | None
+    provenance: tuple[Provenance, ...] = ()
+    change: Change | None = None
+    against: str = ""
+    joined: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    path: str | None = None
 
 
 def combine(
@@ -96,7 +97,7 @@ def combine(
     exclude : sequence of str
         Clients to withdraw; ``change`` then tells what the result would have been with them.
     min_clients : int
-        Fewest clients that must be left. The default, two, keeps the result from being one client's own atoms.
+        Refuse a result of fewer clients. The default, two, keeps the result from being one client's own atoms.
     fail_on : {"outlying", "weak"}, optional
         Refuse the whole result if a client has this verdict or a worse one.
     trust_keys : TrustedKeys or path-like, optional
@@ -108,14 +109,14 @@ def combine(
     like : path-like, optional
         An earlier result folder or aggregate file, whose order and signs of components are kept.
     failed : iterable of Rejection
-        Clients that were asked and of which nothing came that could be read; they are named with what is refused here.
+        Clients that were asked and sent nothing that could be read; they are listed with those rejected here.
     progress : callable, optional
         Told what is being done.
 
     Returns
     -------
     Combined
-        The result, and all that is to be said about it.
+        The result, where it comes from, and what changed.
 
     Raises
     ------
@@ -124,129 +125,136 @@ def combine(
     """
     tell = progress or (lambda text: None)
     check_int(min_clients, "min_clients", minimum=1)
-    cut = () if fail_on is None else FAIL_ON[check_choice(fail_on, "fail_on", FAIL_ON)]
-    agreed = study if study is None or isinstance(study, Study) else read_study(study)
-    trusted = trust_keys if trust_keys is None or isinstance(trust_keys, TrustedKeys) else read_trusted_keys(trust_keys)
-    earlier = None if like is None else _earlier(like)
+    verdicts = () if fail_on is None else FAIL_ON[check_choice(fail_on, "fail_on", FAIL_ON)]
+    agreed, trusted = as_study(study), as_trusted_keys(trust_keys)
+    earlier = None if like is None else _read_earlier(like)
     if output is not None:
-        parent_exists(output)
+        check_parent_exists(output)
 
     tell("reading contributions")
     received, refused = take_in(paths, trusted, agreed)
     rejected = (*failed, *refused)
-    present = {item.contribution.client for item in received}
-    notes = absences(trusted, agreed, present, [x.client for x in rejected], require_all=require_all)
+    notes = absences(trusted, agreed, _clients(received), [x.client for x in rejected], require_all=require_all)
+    kept = _withdraw(received, exclude)
+    check_enough(len(_clients(kept)), min_clients, rejected)
+    _check_complete(rejected, require_all)
+
+    tell(f"aggregating {len(kept)} contributions")
+    settings = {"method": method, "affinity": affinity, "weights": weights, "random_state": random_state}
+    result, filled = _aggregate(kept, n_components, agreed, settings)
+    _check_complete(result.rejected, require_all)
+    withdrawn = [Rejection.because(name, "withdrawn") for name in exclude]
+    result = replace(
+        result,
+        rejected=(*rejected, *withdrawn, *result.rejected),
+        options={**result.options, **_intake_options(exclude, filled)},
+    )
+    check_enough(len(result.clients), min_clients, result.rejected)
+    if earlier is None and exclude:
+        tell("aggregating once more with the withdrawn clients")
+        earlier = _Earlier.of(_aggregate(received, n_components, agreed, settings)[0])
+    combined = _compare(result, earlier)
+    check_verdicts(combined.aggregate, verdicts)
+
+    admitted = set(result.clients)
+    provenance = tuple(item.provenance for item in kept if item.contribution.client in admitted)
+    notes = (*notes, *_feature_notes(filled))
+    if output is None:
+        return replace(combined, provenance=provenance, notes=notes)
+    tell(f"writing {os.fspath(output)}")
+    write_folder(combined.aggregate, output, provenance=provenance)
+    return replace(combined, provenance=provenance, notes=notes, path=os.fspath(output))
+
+
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """A result to compare with: what it is, its components, and its clients if they are known."""
+
+    name: str
+    mixing: Array
+    features: tuple[str, ...] | None
+    clients: tuple[str, ...]
+
+    @classmethod
+    def of(cls, result: Aggregate, name: str = "the aggregate with the withdrawn clients") -> _Earlier:
+        return cls(name, result.mixing, result.terms.features, result.clients)
+
+
+def _read_earlier(path: PathLike) -> _Earlier:
+    name = f"the earlier aggregate {os.fspath(path)}"
+    if Path(path).is_dir():
+        return _Earlier.of(read_folder(path).aggregate, name)
+    public = as_public(path)
+    return _Earlier(name, public.mixing, public.terms.features, ())
+
+
+def _clients(items: Sequence[Received]) -> set[str]:
+    return {item.contribution.client for item in items}
+
+
+def _withdraw(received: Sequence[Received], exclude: Sequence[str]) -> list[Received]:
+    present = _clients(received)
     unknown = [name for name in exclude if name not in present]
     if unknown:
         raise InputError(
-            f"there is no contribution of client {unknown[0]!r} to withdraw; {some(sorted(present))} came."
+            f"there is no contribution of client {unknown[0]!r} to withdraw; got {list_names(sorted(present))}."
         )
-    kept = _of_clients(received, present - set(exclude))
-    check_enough(len({item.contribution.client for item in kept}), min_clients, rejected)
+    return [item for item in received if item.contribution.client not in exclude]
+
+
+def _check_complete(rejected: Sequence[Rejection], require_all: bool) -> None:
     if require_all and rejected:
         raise ContributionError(
             f"a contribution was refused, and all are required. {rejected[0].reason}", rejected[0].client
         )
 
-    r = n_components if n_components is not None or agreed is None else agreed.n_components
 
-    def run(items: Sequence[Received]) -> tuple[Aggregate, Filled]:
-        filled = fill_features(
-            [item.contribution for item in items], features=agreed.features if agreed else None, n_components=r
-        )
-        if not filled.contributions:
-            raise ContributionError(filled.rejected[0].reason, filled.rejected[0].client)
-        result = run_aggregate(
-            filled.contributions,
-            r,
-            method=method,
-            affinity=affinity,
-            weights=weights,
-            on_bad="reject",
-            random_state=random_state,
-        )
-        return replace(result, rejected=(*filled.rejected, *result.rejected)), filled
-
-    tell(f"aggregating {len(kept)} contributions")
-    result, filled = run(kept)
-    inner = tuple(_with_source(x, kept) for x in result.rejected)
-    result = replace(
-        result,
-        rejected=(*rejected, *(Rejection.because(name, "withdrawn") for name in exclude), *inner),
-        options={**result.options, **_said(exclude, filled)},
+def _aggregate(
+    items: Sequence[Received], n_components: int | None, study: Study | None, settings: dict[str, Any]
+) -> tuple[Aggregate, Filled]:
+    """Bring contributions to the same features and aggregate them; rejections name the file."""
+    if n_components is None and study is not None:
+        n_components = study.n_components
+    filled = fill_features(
+        [item.contribution for item in items], features=study.features if study else None, n_components=n_components
     )
-    if require_all and inner:
-        raise ContributionError(f"a contribution was refused, and all are required. {inner[0].reason}", inner[0].client)
-    check_enough(len(result.clients), min_clients, result.rejected)
-
-    change: Change | None = None
-    against = ""
-    before: tuple[str, ...] = ()
-    if earlier is not None:
-        result, change = keep_order(result, earlier[0], earlier[1])
-        against, before = f"the earlier aggregate {os.fspath(like or '')}", earlier[2]
-    elif exclude:
-        tell("aggregating once more with the withdrawn clients")
-        full = run(received)[0]
-        result, change = keep_order(result, full.mixing, full.terms.features)
-        against, before = "the aggregate with the withdrawn clients", full.clients
-    check_verdicts(result, cut)
-
-    provenance = tuple(item.provenance for item in _of_clients(kept, set(result.clients)))
-    if output is not None:
-        tell(f"writing {os.fspath(output)}")
-        write_folder(result, output, provenance=provenance)
-    return Combined(
-        result,
-        provenance,
-        change,
-        against,
-        tuple(sorted(set(result.clients) - set(before))) if before else (),
-        tuple(sorted(set(before) - set(result.clients))),
-        (*notes, *_about_features(filled)),
-        None if output is None else os.fspath(output),
-    )
+    if not filled.contributions:
+        raise ContributionError(filled.rejected[0].reason, filled.rejected[0].client)
+    result = run_aggregate(filled.contributions, n_components, on_bad="reject", **settings)
+    source = {item.contribution.client: item.provenance.source for item in reversed(items)}
+    rejected = [replace(x, source=source.get(x.client, "")) for x in (*filled.rejected, *result.rejected)]
+    return replace(result, rejected=tuple(rejected)), filled
 
 
-def _of_clients(items: Sequence[Received], clients: set[str]) -> list[Received]:
-    return [item for item in items if item.contribution.client in clients]
+def _intake_options(exclude: Sequence[str], filled: Filled) -> dict[str, object]:
+    """Return what the result folder tells of the intake, besides the options of the method."""
+    counts = {
+        "n_withdrawn": len(exclude),
+        "n_clients_filled": len(filled.lacking),
+        "n_features_filled": sum(map(len, filled.lacking.values())),
+        "n_clients_cut": len(filled.surplus),
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
-def _earlier(path: PathLike) -> tuple[Array, tuple[str, ...] | None, tuple[str, ...]]:
-    """Return mixing, features and (from a folder) clients of an earlier result."""
-    if Path(path).is_dir():
-        folder = read_folder(path)
-        return folder.aggregate.mixing, folder.aggregate.terms.features, folder.aggregate.clients
-    public = read_aggregate(path)
-    return public.mixing, public.terms.features, ()
+def _compare(result: Aggregate, earlier: _Earlier | None) -> Combined:
+    """Renumber the components like those of an earlier result, if there is one, and tell what changed."""
+    if earlier is None:
+        return Combined(result)
+    result, change = keep_order(result, earlier.mixing, earlier.features)
+    now, then = set(result.clients), set(earlier.clients)
+    joined = tuple(sorted(now - then)) if then else ()
+    return Combined(result, change=change, against=earlier.name, joined=joined, left=tuple(sorted(then - now)))
 
 
-def _with_source(rejection: Rejection, items: Sequence[Received]) -> Rejection:
-    source = next((x.provenance.source for x in items if x.contribution.client == rejection.client), "")
-    return replace(rejection, source=source)
-
-
-def _said(exclude: Sequence[str], filled: Filled) -> dict[str, object]:
-    """Return what the result folder tells of how it came about, besides the options of the method."""
-    said: dict[str, object] = {}
-    if exclude:
-        said["n_withdrawn"] = len(exclude)
-    if filled.lacking:
-        said["n_clients_filled"] = len(filled.lacking)
-        said["n_features_filled"] = sum(map(len, filled.lacking.values()))
-    if filled.surplus:
-        said["n_clients_cut"] = len(filled.surplus)
-    return said
-
-
-def _about_features(filled: Filled) -> tuple[str, ...]:
-    notes = [
-        f"client {client!r} lacks {len(names)} of {len(filled.features or ())} features ({some(names)}): it counts for "
-        "the others, and these entries were filled from the other clients."
+def _feature_notes(filled: Filled) -> tuple[str, ...]:
+    lacking = [
+        f"client {client!r} lacks {len(names)} of {len(filled.features or ())} features ({list_names(names)}): it "
+        "counts for the others, and these entries were filled from the other clients."
         for client, names in filled.lacking.items()
     ]
-    notes += [
-        f"client {client!r} has {len(names)} features that are not wanted ({some(names)}): they were left out."
+    surplus = [
+        f"client {client!r} has {len(names)} features that are not wanted ({list_names(names)}): they were left out."
         for client, names in filled.surplus.items()
     ]
-    return tuple(notes)
+    return (*lacking, *surplus)

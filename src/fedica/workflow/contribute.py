@@ -10,24 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import RandomState, check_int
+from fedica.arrays import Array, PathLike, RandomState, check_int
 from fedica.errors import DataError, InputError, OptionError
-from fedica.exchange import SigningKey, contribution_to_bytes, read_signing_key, read_study
+from fedica.exchange import SigningKey, as_signing_key, as_study, contribution_to_bytes
 from fedica.exchange.contributions import CONTRIBUTION
-from fedica.exchange.files import PathLike, write_atomic
+from fedica.exchange.files import write_atomic
 from fedica.readers import ReadOptions, Table, read_data, suffix_of
 from fedica.readers.select import Keep
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Contribution, Study
+from fedica.text import list_names
 from fedica.workflow.fit import fit_client
-from fedica.workflow.inspect import Field, fields_of, parent_exists
+from fedica.workflow.inspect import Field, check_parent_exists, fields_of
 
 Progress = Callable[[str], None]
-FEW_SAMPLES = 20
-"""With fewer than so many times r^2 samples the atoms of any local ICA may be far off; the server will say so.
-
-Of maps over features, the features take the place of the samples.
-"""
+ENOUGH_PER_R2 = 20
+"""With fewer than 20 r^2 samples the atoms of any local ICA may be far off; for maps over features, count features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +100,7 @@ def contribute(
     drop_missing : bool
         Whether rows with missing values are dropped, rather than refused.
     min_samples : int, optional
-        Fewest samples; the study's number holds too.
+        Refuse fewer samples; the study's number holds too.
     key : SigningKey or path-like, optional
         The client's private key, to sign with.
     random_state : int, RandomState, Generator or None
@@ -122,75 +120,84 @@ def contribute(
         What leaves, what stays, and what was noticed.
     """
     tell = progress or (lambda text: None)
-    agreed = study if study is None or isinstance(study, Study) else read_study(study)
-    signing = key if key is None or isinstance(key, SigningKey) else read_signing_key(key)
+    agreed, signing = as_study(study), as_signing_key(key)
     name = _client_name(client, signing, output)
     columns = _columns(features, agreed)
-    n_wanted = _components(n_components, agreed, columns)
-    over, of_what = _agreed(independence, agreed, "independence"), _agreed(mixing, agreed, "mixing")
+    n_wanted = _n_components(n_components, agreed, columns)
+    independence = _term("independence", independence, agreed, default="samples")
+    mixing = _term("mixing", mixing, agreed, default="general")
     if output is not None:
-        parent_exists(output)
+        check_parent_exists(output)
 
     tell(f"reading {os.fspath(data)}")
     table = read_data(
         data, columns=columns, drop_missing=drop_missing, keep=keep, units=units_of(agreed), options=options
     )
     n_samples, n_features = table.values.shape
-    least = max(2, agreed.min_samples if agreed else 2, check_int(min_samples or 2, "min_samples", minimum=2))
-    if n_samples < least:
-        raise DataError(
-            f"{table.source}: at least {least} samples are wanted; {n_samples} came. A client with fewer does not send."
-        )
+    _check_enough_samples(table, min_samples, agreed)
 
     tell(f"fitting ICA to {n_samples} samples of {n_features} features")
-    local, noticed = fit_client(
+    local, fit_notes = fit_client(
         scaled(table, agreed),
         n_wanted,
         at_most=n_components is None,  # the study's number; a number that was asked for is kept to
         features=table.features,
         solver=solver,
-        independence=over,
-        mixing=of_what,
+        independence=independence,
+        mixing=mixing,
         random_state=random_state,
     )
-    contribution = local.contribution(
-        name, features=table.features, study=agreed.id if agreed else None, **_said_along(table, agreed)
-    )
+    study_id = agreed.id if agreed else None
+    contribution = local.contribution(name, features=table.features, study=study_id, **_reader_fields(table, agreed))
     contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed))
-    notes = [*table.notes, *noticed]
-    seen, of_these = (n_features, "features") if over == "features" else (n_samples, "samples")
-    if seen < FEW_SAMPLES * contribution.n_atoms**2:
-        notes.append(
-            f"{seen} {of_these} are few for {contribution.n_atoms} components: the atoms may be far off, which the "
-            f"server will notice; {FEW_SAMPLES * contribution.n_atoms**2} are enough."
-        )
-
-    if over == "samples" and suffix_of(data) in IMAGES:
-        notes.append(
-            "the components are independent over volumes (temporal ICA). For independent maps, as is usual for images "
-            "of the brain, give --independence features."
-        )
-
+    notes = (*table.notes, *fit_notes, *_model_notes(table, contribution))
     sent = contribution_to_bytes(contribution, key=signing)
-    path = None
-    if output is not None and write:
-        tell(f"writing {os.fspath(output)}")
-        write_atomic(output, [sent])
-        path = os.fspath(output)
-    leaves = fields_of(sent, CONTRIBUTION, name)
-    return Contributed(contribution, sent, path, leaves, _stays(table, contribution, n_samples), tuple(notes))
+    leaves, stays = fields_of(sent, CONTRIBUTION, name), _stays(table, contribution)
+    if output is None or not write:
+        return Contributed(contribution, sent, None, leaves, stays, notes)
+    tell(f"writing {os.fspath(output)}")
+    write_atomic(output, [sent])
+    return Contributed(contribution, sent, os.fspath(output), leaves, stays, notes)
 
 
-def scaled(table: Table, study: Study | None) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Return the values times the study's common factors, one a feature; (n_samples, n_features)."""
+def scaled(table: Table, study: Study | None) -> Array:
+    """Return the values times the study's common factors, one per feature; (n_samples, n_features)."""
     if study is None or study.scales is None or table.features is None:
         return table.values
     factor = dict(zip(study.features, study.scales, strict=True))
     return np.asarray(table.values * np.array([factor[name] for name in table.features]), dtype=np.float64)
 
 
-def _said_along(table: Table, study: Study | None) -> dict[str, Any]:
-    """Return the fields of a contribution that the reader knows; scales that differ make a reference untrue."""
+def _check_enough_samples(table: Table, min_samples: int | None, study: Study | None) -> None:
+    n_samples = table.values.shape[0]
+    least = max(2, study.min_samples if study else 2, check_int(min_samples or 2, "min_samples", minimum=2))
+    if n_samples < least:
+        raise DataError(
+            f"{table.source}: expected at least {least} samples, got {n_samples}. A client with fewer does not send."
+        )
+
+
+def _model_notes(table: Table, contribution: Contribution) -> list[str]:
+    """Return notes on data that is small, or unusual, for what the components are independent over."""
+    over = contribution.independence or "samples"
+    n_seen = table.values.shape[over == "features"]
+    n_enough = ENOUGH_PER_R2 * contribution.n_atoms**2
+    notes = []
+    if n_seen < n_enough:
+        notes.append(
+            f"{n_seen} {over} are few for {contribution.n_atoms} components: the atoms may be far off, which the "
+            f"server will notice; {n_enough} are enough."
+        )
+    if over == "samples" and suffix_of(table.source) in IMAGES:
+        notes.append(
+            "the components are independent over volumes (temporal ICA). For independent maps, as is usual for images "
+            "of the brain, give --independence features."
+        )
+    return notes
+
+
+def _reader_fields(table: Table, study: Study | None) -> dict[str, Any]:
+    """Return the fields of a contribution that the reader knows; no reference where features are scaled differently."""
     uneven = study is not None and any(len(set(values or ())) > 1 for values in (study.scales, study.units))
     return {name: value for name, value in table.extra.items() if not (uneven and name == "reference")}
 
@@ -232,27 +239,29 @@ def _columns(features: Sequence[str] | None, study: Study | None) -> Sequence[st
     return [name for name in study.features if name in had]  # the study's order holds
 
 
-def _components(n_components: int | None, study: Study | None, columns: Sequence[str] | None) -> int | None:
-    wanted = study.n_components if study is not None else None
+def _n_components(n_components: int | None, study: Study | None, columns: Sequence[str] | None) -> int | None:
+    if study is None or study.n_components is None:
+        return n_components
     if n_components is None:
-        return None if wanted is None else min(wanted, len(columns or ()) or wanted)
-    if wanted is not None and n_components > wanted:
-        raise OptionError(
-            f"study {study.id if study else ''!r} has {wanted} components; {n_components} were asked for."
-        )
+        return min(study.n_components, len(columns or ()) or study.n_components)
+    if n_components > study.n_components:
+        raise OptionError(f"study {study.id!r} has {study.n_components} components; {n_components} were asked for.")
     return n_components
 
 
-def _agreed(value: str | None, study: Study | None, what: str) -> str:
-    of_study: str | None = getattr(study, what, None)
-    if value is not None and of_study is not None and value != of_study:
-        raise OptionError(f"study {study.id if study else ''!r} has {what} {of_study!r}; {value!r} was asked for.")
-    return value or of_study or {"independence": "samples", "mixing": "general"}[what]
+def _term(name: str, value: str | None, study: Study | None, *, default: str) -> str:
+    """Return a setting that the study decides if there is one, and that must not contradict it."""
+    if study is None:
+        return value or default
+    agreed: str = getattr(study, name)
+    if value not in (None, agreed):
+        raise OptionError(f"study {study.id!r} has {name} {agreed!r}; {value!r} was asked for.")
+    return agreed
 
 
-def _stays(table: Table, contribution: Contribution, n_samples: int) -> tuple[str, ...]:
-    """Say what does not leave, one line each."""
-    n_features = table.values.shape[1]
+def _stays(table: Table, contribution: Contribution) -> tuple[str, ...]:
+    """Return what does not leave, one line each."""
+    n_samples, n_features = table.values.shape
     stays = [
         f"the data: {n_samples} samples of {n_features} features, not one value of it",
         "the recovered sources, and every mean, variance and covariance of the data",
@@ -261,7 +270,5 @@ def _stays(table: Table, contribution: Contribution, n_samples: int) -> tuple[st
     if contribution.n_samples != n_samples:
         stays.append(f"the exact number of samples, {n_samples}")
     if table.left_out:
-        names = list(table.left_out)
-        shown = ", ".join(repr(name) for name in names[:8]) + (" ..." if len(names) > 8 else "")
-        stays.append(f"what was left out of the data: {shown}")
+        stays.append(f"what was left out of the data: {list_names(list(table.left_out), 8)}")
     return tuple(stays)

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, OptionError
-from fedica.exchange import PublicAggregate, read_aggregate, read_study
-from fedica.exchange.aggregates import public_part
-from fedica.exchange.files import PathLike, cannot_write, write_atomic
+from fedica.exchange import PublicAggregate, as_public, as_study
+from fedica.exchange.files import cannot_write, write_atomic
 from fedica.exchange.tables import mixing_table
 from fedica.interop import to_frame, to_mne, to_nifti, write_bids
 from fedica.readers.mne_quiet import first_sentence, import_mne, quiet
 from fedica.records import Aggregate, Study
-from fedica.workflow.inspect import parent_exists
+from fedica.workflow.inspect import check_parent_exists
 
 _BIDS_NAME = re.compile(r"(?:(.+)_)?desc-ICA_(?:mixing|components)\.tsv")
 
@@ -66,7 +66,7 @@ def export(
     aggregate : Aggregate, PublicAggregate or path-like
         What the server computed: the object, aggregate.safetensors, or the result folder.
     output : path-like
-        ``.csv``, ``.parquet`` or ``.feather``: the mixing matrix as a table, one row a feature. A folder, or a name
+        ``.csv``, ``.parquet`` or ``.feather``: the mixing matrix as a table, one row per feature. A folder, or a name
         that ends in ``desc-ICA_mixing.tsv`` or ``desc-ICA_components.tsv``: files of a BIDS derivative. ``.nii`` or
         ``.nii.gz``: component maps. ``-ica.fif``: a decomposition of MNE.
     mask : path-like, optional
@@ -87,34 +87,22 @@ def export(
         If the name tells no format, or an option says nothing about it.
     """
     target = Path(output)
-    wanted = _wanted(target)
-    given = {"mask": mask, "like": like, "study": study}
-    for name, value in given.items():
+    wanted = _format_of(target)
+    _check_options(wanted, target, {"mask": mask, "like": like, "study": study})
+    if not target.is_dir():
+        check_parent_exists(target)
+    mask, like = (None if path is None else Path(path) for path in (mask, like))
+    notes: list[str] = []
+    paths = wanted.write(_Job(as_public(aggregate), target, mask, like, as_study(study)), notes)
+    return Exported(tuple(map(str, paths)), tuple(notes))
+
+
+def _check_options(wanted: _Format, target: Path, options: dict[str, object]) -> None:
+    for name, value in options.items():
         if value is not None and name not in wanted.uses:
             raise OptionError(f"{target}: --{name} says nothing about {wanted.what}. Leave it out.")
         if value is None and name in wanted.needs:
             raise OptionError(f"{target}: {wanted.what} needs --{name}: {wanted.needs[name]}.")
-    if not target.is_dir():
-        parent_exists(target)
-    job = _Job(
-        _public(aggregate),
-        target,
-        None if mask is None else Path(mask),
-        None if like is None else Path(like),
-        study if study is None or isinstance(study, Study) else read_study(study),
-    )
-    notes: list[str] = []
-    paths = wanted.write(job, notes)
-    return Exported(tuple(map(str, paths)), tuple(notes))
-
-
-def _public(aggregate: Aggregate | PublicAggregate | PathLike) -> PublicAggregate:
-    if isinstance(aggregate, Aggregate):
-        return public_part(aggregate)
-    if isinstance(aggregate, PublicAggregate):
-        return aggregate
-    path = Path(aggregate)
-    return read_aggregate(path / "aggregate.safetensors" if path.is_dir() else path)
 
 
 def _csv(job: _Job, notes: list[str]) -> tuple[Path, ...]:
@@ -136,7 +124,7 @@ def _bids(job: _Job, notes: list[str]) -> tuple[Path, ...]:
     if job.output.is_dir():
         return write_bids(job.public, job.output, mask=job.mask)
     found = _BIDS_NAME.fullmatch(job.output.name)
-    assert found is not None  # the name told so
+    assert found is not None  # the name has been matched before
     stem = job.output.parent if found[1] is None else job.output.with_name(found[1])
     paths = write_bids(job.public, stem, mask=job.mask)
     if job.output not in paths:
@@ -203,8 +191,8 @@ FORMATS: dict[str, _Format] = {
 }
 
 
-def _wanted(output: Path) -> _Format:
-    """Return the format that the name of the output tells."""
+def _format_of(output: Path) -> _Format:
+    """Return the format that the name of the output stands for."""
     if output.is_dir():
         return _BIDS
     for ending, wanted in FORMATS.items():

@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError
 from fedica.exchange import aggregate_from_bytes, contribution_from_bytes, details_from_bytes
 from fedica.exchange.aggregates import AGGREGATE
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.details import DETAILS
-from fedica.exchange.files import PathLike, read_bounded, sha256
+from fedica.exchange.files import read_bounded, sha256
 from fedica.exchange.format import FileKind, parse
 from fedica.exchange.header import parse_header
 from fedica.exchange.json_files import read_plain
 from fedica.exchange.signatures import read_public_key
 from fedica.exchange.studies import STUDY, read_study
 
-SHOWN = 100
+MAX_SHOWN = 100
 """Characters of a value that are shown."""
 _BINARY: dict[str, tuple[FileKind, Any]] = {
     CONTRIBUTION.name: (CONTRIBUTION, contribution_from_bytes),
@@ -125,7 +126,7 @@ def _binary_format(data: bytes, source: str) -> str:
         raise FormatError(f"{source}: its header must be UTF-8; byte {8 + error.start} is not.") from error
     name = metadata.get("format", "")
     if name not in _BINARY:
-        raise FormatError(f"{source}: a file of fedica was wanted; this is one of format {name[:60]!r}.")
+        raise FormatError(f"{source}: expected a file of fedica, got one of format {name[:60]!r}.")
     return name
 
 
@@ -153,8 +154,8 @@ def _short(name: str, text: str) -> str:
         items = json.loads(text)
         names = [item.get("name", "") if isinstance(item, dict) else str(item) for item in items]
         listed = ", ".join(names)
-        return f"{len(names)}: {listed}" if len(listed) <= SHOWN else f"{len(names)}: {listed[:SHOWN]} ..."
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]} ... ({len(text)} characters)"
+        return f"{len(names)}: {listed}" if len(listed) <= MAX_SHOWN else f"{len(names)}: {listed[:MAX_SHOWN]} ..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ... ({len(text)} characters)"
 
 
 def _range(array: NDArray[Any]) -> str:
@@ -166,7 +167,7 @@ def _range(array: NDArray[Any]) -> str:
     return f"{size} {kind}, from {finite.min():.4g} to {finite.max():.4g}"
 
 
-def parent_exists(path: PathLike) -> None:
+def check_parent_exists(path: PathLike) -> None:
     """Refuse an output whose folder does not exist, before any work is done."""
     parent = Path(path).parent
     if not parent.is_dir():

@@ -1,0 +1,36 @@
+"""A record, or the file that holds it: functions that take either turn it into the record here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fedica.arrays import PathLike
+from fedica.exchange.aggregates import PublicAggregate, public_part, read_aggregate
+from fedica.exchange.signatures import SigningKey, TrustedKeys, read_signing_key, read_trusted_keys
+from fedica.exchange.studies import read_study
+from fedica.records import Aggregate, Study
+
+
+def as_study(study: Study | PathLike | None) -> Study | None:
+    """Return a study, read from its file if a path is given."""
+    return study if study is None or isinstance(study, Study) else read_study(study)
+
+
+def as_signing_key(key: SigningKey | PathLike | None) -> SigningKey | None:
+    """Return a private key, read from its file if a path is given."""
+    return key if key is None or isinstance(key, SigningKey) else read_signing_key(key)
+
+
+def as_trusted_keys(keys: TrustedKeys | PathLike | None) -> TrustedKeys | None:
+    """Return public keys, read from their folder if a path is given."""
+    return keys if keys is None or isinstance(keys, TrustedKeys) else read_trusted_keys(keys)
+
+
+def as_public(aggregate: Aggregate | PublicAggregate | PathLike) -> PublicAggregate:
+    """Return the public part of an aggregate: of a record, of aggregate.safetensors, or of a result folder."""
+    if isinstance(aggregate, Aggregate):
+        return public_part(aggregate)
+    if isinstance(aggregate, PublicAggregate):
+        return aggregate
+    path = Path(aggregate)
+    return read_aggregate(path / "aggregate.safetensors" if path.is_dir() else path)
