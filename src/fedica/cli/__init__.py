@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from fedica.cli.aggregate import aggregate
@@ -76,7 +77,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def fedica(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
     """One-shot robust federated ICA: every client sends its atoms once; a minority of bad clients barely matters."""

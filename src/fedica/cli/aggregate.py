@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from fedica.cli.options import Choice
+from fedica.cli.options import Choice, option
 from fedica.cli.output import Output, with_output
 
 if TYPE_CHECKING:
@@ -27,40 +27,30 @@ class FailOn(Choice):
 @with_output
 def aggregate(
     *,
-    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help="Contributions, or folders of them.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The result folder to write.")],
+    paths: Annotated[list[Path], Argument(metavar="FILE|DIR...", help="Contributions, or folders of them.")],
+    output: Annotated[Path, option("DIR", "The result folder to write.", "--output", "-o")],
     components: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="R", help="Components; by default the study's, or what clients agree on."),
+        int | None, option("R", "Components; by default the study's, or what clients agree on.", min=1)
     ] = None,
-    method: Annotated[str, typer.Option(metavar="NAME", help="{fedica.server.METHODS}.")] = "consensus",
-    affinity: Annotated[str, typer.Option(metavar="NAME", help="{fedica.server.AFFINITIES}.")] = "auto",
-    weights: Annotated[
-        str | None, typer.Option(metavar="NAME", help="samples: weigh clients by declared samples, capped.")
-    ] = None,
-    random_state: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random starts.")] = 0,
+    method: Annotated[str, option("NAME", "{fedica.server.METHODS}.")] = "consensus",
+    affinity: Annotated[str, option("NAME", "{fedica.server.AFFINITIES}.")] = "auto",
+    weights: Annotated[str | None, option("NAME", "samples: weigh clients by declared samples, capped.")] = None,
+    random_state: Annotated[int, option("N", "Seed of the random starts.", min=0)] = 0,
     exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CLIENT", help="Withdraw a client, and say what changes; may be repeated."),
+        list[str] | None, option("CLIENT", "Withdraw a client, and say what changes; may be repeated.")
     ] = None,
     min_clients: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Refuse a result of fewer clients; one alone would be exposed.")
+        int, option("N", "Refuse a result of fewer clients; one alone would be exposed.", min=1)
     ] = 2,
-    fail_on: Annotated[FailOn | None, typer.Option(help="Refuse a result with clients of this verdict.")] = None,
-    trust_keys: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of public keys; only what they signed is taken.")
-    ] = None,
-    study: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The study; contributions to another one are refused.")
-    ] = None,
+    fail_on: Annotated[FailOn | None, Option(help="Refuse a result with clients of this verdict.")] = None,
+    trust_keys: Annotated[Path | None, option("DIR", "Folder of public keys; only what they signed is taken.")] = None,
+    study: Annotated[Path | None, option("FILE", "The study; contributions to another one are refused.")] = None,
     require_all: Annotated[
-        bool, typer.Option("--require-all", help="Refuse the whole result if one contribution is refused or absent.")
+        bool, Option("--require-all", help="Refuse the whole result if one contribution is refused or absent.")
     ] = False,
-    like: Annotated[
-        Path | None, typer.Option(metavar="OLD", help="Keep the order and signs of an earlier result.")
-    ] = None,
+    like: Annotated[Path | None, option("OLD", "Keep the order and signs of an earlier result.")] = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Write report.html into the result folder: one page for people.")
+        bool, Option("--report", help="Write report.html into the result folder: one page for people.")
     ] = False,
     out: Output,
 ) -> None:

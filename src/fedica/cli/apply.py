@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from fedica.cli.options import DATA, with_read_options
+from fedica.cli.options import DATA, option, with_read_options
 from fedica.cli.output import Output, with_output
 from fedica.read_options import ReadOptions
 
@@ -20,20 +20,18 @@ if TYPE_CHECKING:
 def apply(
     *,
     aggregate: Annotated[
-        Path, typer.Argument(metavar="AGGREGATE", help="aggregate.safetensors from the coordinator, or its folder.")
+        Path, Argument(metavar="AGGREGATE", help="aggregate.safetensors from the coordinator, or its folder.")
     ],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help=DATA)],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the sources: .npy or .csv.")
-    ],
-    study: Annotated[Path | None, typer.Option(metavar="FILE", help="The study, if the aggregate is of one.")] = None,
+    data: Annotated[Path, Argument(metavar="DATA", help=DATA)],
+    output: Annotated[Path, option("FILE", "Where to write the sources: .npy or .csv.", "--output", "-o")],
+    study: Annotated[Path | None, option("FILE", "The study, if the aggregate is of one.")] = None,
     components: Annotated[
-        int | None, typer.Option(min=1, metavar="R_K", help="Components that this client has, if fewer than all.")
+        int | None, option("R_K", "Components that this client has, if fewer than all.", min=1)
     ] = None,
-    solver: Annotated[str, typer.Option(metavar="NAME", help="Solver of its own fit, to compare with.")] = "auto",
-    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Drop rows with missing values.")] = False,
+    solver: Annotated[str, option("NAME", "Solver of its own fit, to compare with.")] = "auto",
+    drop_missing: Annotated[bool, Option("--drop-missing", help="Drop rows with missing values.")] = False,
     options: ReadOptions,
-    random_state: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of its own fit and of the split.")] = 0,
+    random_state: Annotated[int, option("N", "Seed of its own fit and of the split.", min=0)] = 0,
     out: Output,
 ) -> None:
     """Recover this client's sources with the global mixing matrix.

@@ -6,8 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from fedica.cli.options import option
 from fedica.cli.output import Output, with_output
 
 if TYPE_CHECKING:
@@ -18,15 +17,10 @@ if TYPE_CHECKING:
 def demo(
     *,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="DIR", help="Folder for contributions, picture, result and report."),
+        Path, option("DIR", "Folder for contributions, picture, result and report.", "--output", "-o")
     ] = Path("fedica-demo"),
-    condition: Annotated[
-        float, typer.Option(min=1, metavar="C", help="Condition number of the mixing matrix; 1: orthogonal.")
-    ] = 3.0,
-    random_state: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Draws the mixing matrix and the clients' faults.")
-    ] = 0,
+    condition: Annotated[float, option("C", "Condition number of the mixing matrix; 1: orthogonal.", min=1)] = 3.0,
+    random_state: Annotated[int, option("N", "Draws the mixing matrix and the clients' faults.", min=0)] = 0,
     out: Output,
 ) -> None:
     """Recover six mixed photographs from twelve clients, five of them bad.
@@ -64,13 +58,10 @@ def _fields(result: DemoResult, page: Path) -> dict[str, Any]:
     return {
         "clients": [asdict(row) for row in result.clients],
         "methods": [asdict(row) for row in result.methods],
-        "default": result.default,
-        "pooled": result.pooled,
-        "pooled_honest": result.pooled_honest,
+        **{name: getattr(result, name) for name in ("default", "pooled", "pooled_honest", "seconds")},
         "picture": str(result.picture),
         "report": str(page),
         "contributions": str(result.contributions),
-        "seconds": result.seconds,
     }
 
 

@@ -5,35 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
+from fedica.cli.options import option
 from fedica.cli.output import Output, with_output
 
 
 @with_output
 def export(
     *,
-    result: Annotated[
-        Path, typer.Argument(metavar="RESULT", help="The result folder, or aggregate.safetensors of it.")
-    ],
+    result: Annotated[Path, Argument(metavar="RESULT", help="The result folder, or aggregate.safetensors of it.")],
     output: Annotated[
         Path,
-        typer.Option(
+        option(
+            "OUT",
+            "A folder, or a name that ends in .csv, .parquet, .feather, .nii.gz, -ica.fif or desc-ICA_mixing.tsv.",
             "--output",
             "-o",
-            metavar="OUT",
-            help="A name ending in .csv, .parquet, .feather, .nii.gz, -ica.fif or desc-ICA_mixing.tsv; or a folder.",
         ),
     ],
-    mask: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="fMRI: the mask of the study; for .nii.gz and BIDS.")
-    ] = None,
-    like: Annotated[
-        Path | None, typer.Option(metavar="RAW", help="EEG: a recording with the channels; for -ica.fif.")
-    ] = None,
-    study: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="EEG: the study, if there is one; for -ica.fif.")
-    ] = None,
+    mask: Annotated[Path | None, option("FILE", "fMRI: the mask of the study; for .nii.gz and BIDS.")] = None,
+    like: Annotated[Path | None, option("RAW", "EEG: a recording with the channels; for -ica.fif.")] = None,
+    study: Annotated[Path | None, option("FILE", "EEG: the study, if there is one; for -ica.fif.")] = None,
     out: Output,
 ) -> None:
     """Write the result for other tools; the name of OUT tells the format.

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from fedica.cli.console import examples
+from fedica.cli.options import option
 from fedica.cli.output import Output, with_output
 
 app = typer.Typer(no_args_is_help=True, help="A federation over the network, run by Flower.")
@@ -17,10 +19,10 @@ app = typer.Typer(no_args_is_help=True, help="A federation over the network, run
 @with_output
 def certs(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the files; it must not hold any yet.")],
-    clients: Annotated[str, typer.Option(metavar="NAMES", help="The clients, with commas between them.")],
-    host: Annotated[str, typer.Option(metavar="HOST", help="Name or address by which they reach the coordinator.")],
-    days: Annotated[int, typer.Option(min=1, max=3650, metavar="N", help="How long the certificates hold.")] = 730,
+    folder: Annotated[Path, Argument(metavar="DIR", help="Folder for the files; it must not hold any yet.")],
+    clients: Annotated[str, option("NAMES", "The clients, with commas between them.")],
+    host: Annotated[str, option("HOST", "Name or address by which they reach the coordinator.")],
+    days: Annotated[int, option("N", "How long the certificates hold.", min=1, max=3650)] = 730,
     out: Output,
 ) -> None:
     """Make a CA, the server's certificates, and a node key for each client.
@@ -53,17 +55,13 @@ def certs(
 @with_output
 def new(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write; it must be empty or absent.")],
-    certificates: Annotated[Path, typer.Option("--certs", metavar="DIR", help="What fedica flower certs made.")],
-    host: Annotated[str, typer.Option(metavar="HOST", help="Name or address by which clients reach the coordinator.")],
-    port: Annotated[int, typer.Option(min=1, max=65535, metavar="N", help="The port that clients connect to.")] = 8443,
-    listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address that the proxy listens on, if not on all.")
-    ] = "",
-    superlink_port: Annotated[
-        int, typer.Option(min=1, max=65535, metavar="N", help="The SuperLink's port, on loopback.")
-    ] = 8000,
-    study: Annotated[Path | None, typer.Option(metavar="FILE", help="The study that all agreed on.")] = None,
+    folder: Annotated[Path, Argument(metavar="DIR", help="The folder to write; it must be empty or absent.")],
+    certificates: Annotated[Path, option("DIR", "What fedica flower certs made.", "--certs")],
+    host: Annotated[str, option("HOST", "Name or address by which clients reach the coordinator.")],
+    port: Annotated[int, option("N", "The port that clients connect to.", min=1, max=65535)] = 8443,
+    listen: Annotated[str, option("ADDRESS", "Address that the proxy listens on, if not on all.")] = "",
+    superlink_port: Annotated[int, option("N", "The SuperLink's port, on loopback.", min=1, max=65535)] = 8000,
+    study: Annotated[Path | None, option("FILE", "The study that all agreed on.")] = None,
     out: Output,
 ) -> None:
     """Write the folder of a federation.
@@ -83,7 +81,7 @@ def new(
 @with_output
 def up(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What fedica flower new wrote.")],
+    folder: Annotated[Path, Argument(metavar="DIR", help="What fedica flower new wrote.")],
     out: Output,
 ) -> None:
     """Show the exact commands that run a federation, for each machine."""

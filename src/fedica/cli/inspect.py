@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument
 
 from fedica.cli.output import Output, with_output
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @with_output
 def inspect(
     *,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Contributions, aggregates, studies, keys.")],
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Contributions, aggregates, studies, keys.")],
     out: Output,
 ) -> None:
     """Check files and list every field in them.

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
+from fedica.cli.options import option
 from fedica.cli.output import Output, with_output
 
 
 @with_output
 def keygen(
     *,
-    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The client that the key stands for.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the two files.")] = Path(),
+    client: Annotated[str, Argument(metavar="CLIENT", help="The client that the key stands for.")],
+    output: Annotated[Path, option("DIR", "Folder for the two files.", "--output", "-o")] = Path(),
     out: Output,
 ) -> None:
     """Make the key that a client signs its contribution with.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from fedica.cli.inspect import fields_json, print_fields
-from fedica.cli.options import DATA, Independence, Mixing, with_read_options
+from fedica.cli.options import DATA, Independence, Mixing, option, with_read_options
 from fedica.cli.output import Output, with_output
 from fedica.read_options import ReadOptions
 
@@ -20,38 +20,29 @@ if TYPE_CHECKING:
 @with_read_options
 def local(
     *,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help=DATA)],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The contribution to write: CLIENT.safetensors.")
-    ],
-    study: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The study to follow; what does not fit it is refused.")
-    ] = None,
-    client: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of this client; by default that of its key or of FILE.")
-    ] = None,
+    data: Annotated[Path, Argument(metavar="DATA", help=DATA)],
+    output: Annotated[Path, option("FILE", "The contribution to write: CLIENT.safetensors.", "--output", "-o")],
+    study: Annotated[Path | None, option("FILE", "The study to follow; what does not fit it is refused.")] = None,
+    client: Annotated[str | None, option("NAME", "Name of this client; by default that of its key or of FILE.")] = None,
     components: Annotated[
-        int | None, typer.Option(min=1, metavar="R", help="Components; by default the study's, or the data's rank.")
+        int | None, option("R", "Components; by default the study's, or the data's rank.", min=1)
     ] = None,
-    solver: Annotated[str, typer.Option(metavar="NAME", help="{fedica.local.SOLVERS}.")] = "auto",
+    solver: Annotated[str, option("NAME", "{fedica.local.SOLVERS}.")] = "auto",
     independence: Annotated[
-        Independence | None,
-        typer.Option(help="Over what the sources are independent; by default the study's, or samples."),
+        Independence | None, Option(help="Over what the sources are independent; by default the study's, or samples.")
     ] = None,
     mixing: Annotated[
-        Mixing | None, typer.Option(help="What is known of the mixing matrix; by default the study's, or general.")
+        Mixing | None, Option(help="What is known of the mixing matrix; by default the study's, or general.")
     ] = None,
-    features: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Which columns, in which order: one name per line.")
-    ] = None,
-    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Drop rows with missing values.")] = False,
+    features: Annotated[Path | None, option("FILE", "Which columns, in which order: one name per line.")] = None,
+    drop_missing: Annotated[bool, Option("--drop-missing", help="Drop rows with missing values.")] = False,
     options: ReadOptions,
     min_samples: Annotated[
-        int | None, typer.Option(min=2, metavar="N", help="Refuse fewer samples; the study's number holds too.")
+        int | None, option("N", "Refuse fewer samples; the study's number holds too.", min=2)
     ] = None,
-    key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key to sign with, from keygen.")] = None,
-    random_state: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the fit.")] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would leave, and write nothing.")] = False,
+    key: Annotated[Path | None, option("FILE", "Private key to sign with, from keygen.")] = None,
+    random_state: Annotated[int, option("N", "Seed of the fit.", min=0)] = 0,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would leave, and write nothing.")] = False,
     out: Output,
 ) -> None:
     """Run ICA on this client's data and write its contribution.

@@ -9,7 +9,7 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
 
-import typer
+from typer import Option
 
 from fedica.read_options import ReadOptions
 
@@ -19,6 +19,11 @@ DATA = (
     "The data: a table (.csv, .tsv, .txt, .parquet, .feather, .arrow), an array (.npy, .npz), EEG or MEG (.edf, .bdf, "
     ".fif, .vhdr, .set), fMRI (.nii, .nii.gz) or AnnData (.h5ad)."
 )
+
+
+def option(metavar: str, help_text: str, *names: str, **limits: Any) -> Any:
+    """Return an option with a value; its names are made from the parameter's unless some are given."""
+    return Option(*names, metavar=metavar, help=help_text, **limits)
 
 
 class Choice(StrEnum):
@@ -67,7 +72,7 @@ def _option(item: Field[Any], kind: Any) -> Parameter:
     if choices := about.pop("choices", ()):
         kind = Choice(item.name, [(choice, choice) for choice in choices])  # type: ignore[call-arg]
     turns_on = [f"--{item.name.replace('_', '-')}"] if item.default is False else []  # and no option to turn it off
-    annotation = Annotated[kind, typer.Option(*turns_on, **about)]
+    annotation = Annotated[kind, Option(*turns_on, **about)]
     return Parameter(item.name, Parameter.KEYWORD_ONLY, default=item.default, annotation=annotation)
 
 

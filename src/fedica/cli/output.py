@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Annotated, Any, Self
 
 import typer
+from typer import Option
 
 from fedica.cli.console import console, print_table
 from fedica.cli.options import bundled
@@ -37,9 +38,9 @@ class Output:
 
     def __init__(
         self,
-        as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
-        verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is being done.")] = False,
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+        as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of text.")] = False,
+        verbose: Annotated[bool, Option("--verbose", "-v", help="Say on stderr what is being done.")] = False,
+        quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     ) -> None:
         if quiet and (verbose or as_json):
             raise OptionError("--quiet cannot be combined with --verbose or --json.")

@@ -6,23 +6,18 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from fedica.cli.console import console
+from fedica.cli.options import option
 from fedica.errors import OptionError
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The result folder that fedica aggregate wrote.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page; by default DIR/report.html.")
-    ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Also write the figures, as SVG and PDF, to this folder.")
-    ] = None,
-    image: Annotated[
-        str, typer.Option(metavar="HxW", help="The features are pixels, in H rows and W columns; or: auto, no.")
-    ] = "auto",
+    folder: Annotated[Path, Argument(metavar="DIR", help="The result folder that fedica aggregate wrote.")],
+    output: Annotated[Path | None, option("FILE", "The page; by default DIR/report.html.", "--output", "-o")] = None,
+    figures: Annotated[Path | None, option("OUT", "Also write the figures, as SVG and PDF, to this folder.")] = None,
+    image: Annotated[str, option("HxW", "The features are pixels, in H rows and W columns; or: auto, no.")] = "auto",
 ) -> None:
     """Write the report of a result: one HTML file that any browser opens, without a network.
 

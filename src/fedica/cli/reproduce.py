@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from fedica.cli.console import examples
-from fedica.cli.options import Choice
+from fedica.cli.options import Choice, option
 from fedica.cli.output import Output, with_output
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -38,19 +39,16 @@ def reproduce() -> None:
 def figure_1(
     *,
     preset: Annotated[
-        PresetName, typer.Option(help="The settings of the paper's text, or of its authors' code.")
+        PresetName, Option(help="The settings of the paper's text, or of its authors' code.")
     ] = PresetName.paper,
     also: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A method of fedica aggregate beside the paper's; may be repeated."),
+        list[str] | None, option("NAME", "A method of fedica aggregate beside the paper's; may be repeated.")
     ] = None,
-    trials: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Trials per setting; by default 20 (paper) or 10 (code).")
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the rows and the figure.")
-    ] = Path("fedica-figure-1"),
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one per core by default.")] = None,
+    trials: Annotated[int | None, option("N", "Trials per setting; by default 20 (paper) or 10 (code).", min=1)] = None,
+    output: Annotated[Path, option("DIR", "Folder for the rows and the figure.", "--output", "-o")] = Path(
+        "fedica-figure-1"
+    ),
+    jobs: Annotated[int | None, option("N", "Processes; one per core by default.", min=1)] = None,
     out: Output,
 ) -> None:
     """Draw the paper's Figure 1: error against clients, samples and share of the corrupted ones.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
+from fedica.cli.options import option
 from fedica.cli.output import Output, with_output
 
 if TYPE_CHECKING:
@@ -17,46 +18,31 @@ if TYPE_CHECKING:
 def simulate(
     *,
     attack: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME[:STRENGTH]", help="An attack, e.g. rotation:15; may be repeated; all by default."),
+        list[str] | None, option("NAME[:STRENGTH]", "An attack, e.g. rotation:15; may be repeated; all by default.")
     ] = None,
     share: Annotated[
-        list[float] | None,
-        typer.Option(min=0, max=1, metavar="P", help="Share of clients that attack; may be repeated. [0.1 ... 0.45]"),
+        list[float] | None, option("P", "Share of clients that attack; may be repeated. [0.1 ... 0.45]", min=0, max=1)
     ] = None,
-    method: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A method of fedica aggregate; may be repeated.")
-    ] = None,
-    clients: Annotated[list[int], typer.Option(min=2, metavar="K", help="Clients; may be repeated.")] = [30],  # noqa: B006
-    components: Annotated[list[int], typer.Option(min=1, metavar="R", help="Components; may be repeated.")] = [10],  # noqa: B006
-    features: Annotated[int, typer.Option(min=0, metavar="D", help="Features; 0: as many as components.")] = 0,
+    method: Annotated[list[str] | None, option("NAME", "A method of fedica aggregate; may be repeated.")] = None,
+    clients: Annotated[list[int], option("K", "Clients; may be repeated.", min=2)] = [30],  # noqa: B006
+    components: Annotated[list[int], option("R", "Components; may be repeated.", min=1)] = [10],  # noqa: B006
+    features: Annotated[int, option("D", "Features; 0: as many as components.", min=0)] = 0,
     condition: Annotated[
-        list[float],
-        typer.Option(
-            min=1, metavar="C", help="Condition number of the mixing matrix, 1: orthonormal; may be repeated."
-        ),
+        list[float], option("C", "Condition number of the mixing matrix, 1: orthonormal; may be repeated.", min=1)
     ] = [1.0],  # noqa: B006
-    components_per_client: Annotated[
-        int, typer.Option(min=0, metavar="R_K", help="Components that a client sees; 0: all.")
-    ] = 0,
-    skew: Annotated[
-        float, typer.Option(min=1, metavar="S", help="How many times as often the commonest component is seen.")
-    ] = 1.0,
-    leak: Annotated[
-        float, typer.Option(min=0, metavar="E", help="Leak between the sources of an honest client's atoms.")
-    ] = 0.03,
-    samples: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Fit ICA to N samples per client instead of drawing atoms.")
-    ] = 0,
+    components_per_client: Annotated[int, option("R_K", "Components that a client sees; 0: all.", min=0)] = 0,
+    skew: Annotated[float, option("S", "How many times as often the commonest component is seen.", min=1)] = 1.0,
+    leak: Annotated[float, option("E", "Leak between the sources of an honest client's atoms.", min=0)] = 0.03,
+    samples: Annotated[int, option("N", "Fit ICA to N samples per client instead of drawing atoms.", min=0)] = 0,
     law: Annotated[
-        str, typer.Option(metavar="NAME", help="Law of the sources that are fitted, e.g. laplace, student-t:3.")
+        str, option("NAME", "Law of the sources that are fitted, e.g. laplace, student-t:3.")
     ] = "bernoulli-gaussian",
-    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds per setting.")] = 10,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one per core by default.")] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the rows, the table and the figure.")
-    ] = Path("fedica-simulate"),
-    list_attacks: Annotated[bool, typer.Option("--list", help="List the attacks and stop.")] = False,
+    trials: Annotated[int, option("N", "Seeds per setting.", min=1)] = 10,
+    jobs: Annotated[int | None, option("N", "Processes; one per core by default.", min=1)] = None,
+    output: Annotated[Path, option("DIR", "Folder for the rows, the table and the figure.", "--output", "-o")] = Path(
+        "fedica-simulate"
+    ),
+    list_attacks: Annotated[bool, Option("--list", help="List the attacks and stop.")] = False,
     out: Output,
 ) -> None:
     """Measure what a share of bad clients costs each way to aggregate.

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from fedica.cli.console import examples
-from fedica.cli.options import Choice, Independence, Mixing
+from fedica.cli.options import Choice, Independence, Mixing, option
 from fedica.cli.output import Output, with_output
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -38,43 +39,22 @@ def study() -> None:
 @with_output
 def new(
     *,
-    identifier: Annotated[
-        str, typer.Option("--id", metavar="ID", help="Name of the study; it travels with the files.")
-    ],
-    features: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Text file with the features in order, one name per line.")
-    ] = None,
+    identifier: Annotated[str, option("ID", "Name of the study; it travels with the files.", "--id")],
+    features: Annotated[Path | None, option("FILE", "Text file with the features in order, one name per line.")] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="DATA",
-            help="Take the features from the columns of a data file, or from a mask of voxels.",
-        ),
+        option("DATA", "Take the features from the columns of a data file, or from a mask of voxels.", "--from"),
     ] = None,
-    unit: Annotated[
-        str | None, typer.Option(metavar="UNIT", help="Unit of all features; by default what --from DATA tells.")
-    ] = None,
+    unit: Annotated[str | None, option("UNIT", "Unit of all features; by default what --from DATA tells.")] = None,
     scale: Annotated[
-        float | None,
-        typer.Option(metavar="FACTOR", help="Common factor for all features; single ones can be edited in the file."),
+        float | None, option("FACTOR", "Common factor for all features; single ones can be edited in the file.")
     ] = None,
-    components: Annotated[
-        int | None, typer.Option(min=1, metavar="R", help="Components that every client fits; free by default.")
-    ] = None,
-    independence: Annotated[Independence, typer.Option(help="Over what the sources are independent.")] = (
-        Independence.samples
-    ),
-    mixing: Annotated[Mixing, typer.Option(help="What is known of the mixing matrix.")] = Mixing.general,
-    min_samples: Annotated[
-        int, typer.Option(min=2, metavar="N", help="A client with fewer samples sends nothing.")
-    ] = 2,
-    declare_samples: Annotated[Declare, typer.Option(help="How clients tell their number of samples.")] = (
-        Declare.exactly
-    ),
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The study's file.")] = Path(
-        "study.json"
-    ),
+    components: Annotated[int | None, option("R", "Components that every client fits; free by default.", min=1)] = None,
+    independence: Annotated[Independence, Option(help="Over what the sources are independent.")] = Independence.samples,
+    mixing: Annotated[Mixing, Option(help="What is known of the mixing matrix.")] = Mixing.general,
+    min_samples: Annotated[int, option("N", "A client with fewer samples sends nothing.", min=2)] = 2,
+    declare_samples: Annotated[Declare, Option(help="How clients tell their number of samples.")] = Declare.exactly,
+    output: Annotated[Path, option("FILE", "The study's file.", "--output", "-o")] = Path("study.json"),
     out: Output,
 ) -> None:
     """Write the file that the coordinator sends to all clients first.
@@ -85,10 +65,11 @@ def new(
     from fedica.workflow import new_study
 
     with out:
-        made = new_study(
+        out.progress(f"reading {source or features}")
+        study, notes = new_study(
             output,
             identifier,
-            features=features,
+            names=features,
             data=source,
             unit=unit,
             scale=scale,
@@ -97,10 +78,9 @@ def new(
             n_components=components,
             min_samples=min_samples,
             declare_samples=declare_samples,
-            progress=out.progress,
         )
-    out.notes(made.notes)
-    study, n_features = made.study, len(made.study.features)
+    out.notes(notes)
+    n_features = len(study.features)
     if out.result({"path": str(output), "id": study.id, "n_features": n_features}):
         out.lines(
             f"Study {study.id!r} with {n_features} features: {output}",

@@ -7,7 +7,7 @@ from fedica.workflow.combine import Combined, combine
 from fedica.workflow.contribute import Contributed, contribute
 from fedica.workflow.export import Exported, export
 from fedica.workflow.inspect import Field, Inspected, inspect_file
-from fedica.workflow.study import NewStudy, new_study
+from fedica.workflow.study import new_study
 
 __all__ = [
     "Applied",
@@ -16,7 +16,6 @@ __all__ = [
     "Exported",
     "Field",
     "Inspected",
-    "NewStudy",
     "apply_global",
     "combine",
     "contribute",

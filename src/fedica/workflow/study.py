@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,88 +12,58 @@ from fedica.readers import read_data, read_names, suffix_of
 from fedica.readers.masks import mask_features
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Study
-from fedica.workflow.contribute import Progress
-
-
-@dataclass(frozen=True)
-class NewStudy:
-    """A study that was written.
-
-    Parameters
-    ----------
-    study : Study
-        What all clients agree on.
-    notes : tuple of str
-        What was noticed in the data that the features were taken from.
-    """
-
-    study: Study
-    notes: tuple[str, ...]
 
 
 def new_study(
     output: PathLike,
     identifier: str,
     *,
-    features: PathLike | None = None,
+    names: PathLike | None = None,
     data: PathLike | None = None,
     unit: str | None = None,
     scale: float | None = None,
-    progress: Progress | None = None,
     **agreed: Any,
-) -> NewStudy:
-    """Write the file of a new study.
+) -> tuple[Study, tuple[str, ...]]:
+    """Write the file of a study, which must not exist yet; return the study, and notes on the data.
 
     Parameters
     ----------
     output : path-like
-        The file; it must not exist yet.
+        The file to write.
     identifier : str
         Name of the study.
-    features : path-like, optional
-        A text file with the features in order, one name per line.
-    data : path-like, optional
-        Instead of `features`: a data file with named columns, or a mask of voxels.
+    names, data : path-like, optional
+        Where the features come from: a text file with one name per line, or else the columns of a data file, or the
+        voxels of a mask.
     unit : str, optional
         Unit of all features; by default what the data file says.
     scale : float, optional
         Common factor of all features.
-    progress : callable, optional
-        Told what is being done.
     **agreed
         Other parameters of `Study`.
-
-    Returns
-    -------
-    NewStudy
-        The study.
     """
-    tell = progress or (lambda text: None)
-    if (features is None) == (data is None):
-        raise OptionError("a study needs its features: give either --features FILE or --from DATA.")
     if Path(output).exists():
         raise InputError(f"{output}: there is a study already, which clients may have. Choose another name.")
-    units: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = ()
-    if features is not None:
-        names = read_names(Path(features))
-    elif data is not None:
-        tell(f"reading {data}")
-        names, units, notes = _features_in(data)
+    features, units, notes = _features(names, data)
     study = Study(
         identifier,
-        names,
-        units=units if unit is None else [unit] * len(names),
-        scales=None if scale is None else [scale] * len(names),
+        features,
+        units=units if unit is None else [unit] * len(features),
+        scales=None if scale is None else [scale] * len(features),
         **agreed,
     )
-    tell(f"writing {output}")
     write_study(study, output)
-    return NewStudy(study, notes)
+    return study, notes
 
 
-def _features_in(data: PathLike) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
-    """Return names and units of the columns of a data file, and notes; or the voxels of a mask."""
+def _features(
+    names: PathLike | None, data: PathLike | None
+) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
+    """Return the names of the features, their units if the data file says them, and notes."""
+    if names is not None and data is None:
+        return read_names(Path(names)), None, ()
+    if data is None or names is not None:
+        raise OptionError("a study needs its features: give either --features FILE or --from DATA.")
     if suffix_of(data) in IMAGES:
         return mask_features(data), None, ()
     table = read_data(data, drop_missing=True)
