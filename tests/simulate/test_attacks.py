@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from fedica.arrays import unit
 from fedica.errors import GroupingError, InputError, OptionError
 from fedica.evaluate import recovery_error
 from fedica.matching import match
-from fedica.simulate import atoms_federation, hidden, hostile, mistakes
+from fedica.simulate import atoms_federation
 from fedica.simulate.attacks import ATTACKS, find_attack
 from fedica.simulate.forging import choose_attackers
 
@@ -25,6 +27,11 @@ def mean_server(contributions):
         kept = found.labels >= 0
         np.add.at(total.T, found.labels[kept], (contribution.atoms * found.signs)[:, kept].T)
     return total
+
+
+def attack(name, federation, share, *, server=None, random_state=0, **changes):
+    """Carry out a listed attack with another strength, or with or without collusion."""
+    return replace(ATTACKS[name], **changes)(federation, share, server=server, random_state=random_state)
 
 
 @pytest.fixture(scope="module")
@@ -102,24 +109,24 @@ def test_facts_about_the_spread_are_measured(name):
 
 
 @pytest.mark.parametrize(
-    "function",
+    "name",
     [
-        hostile.random_bases,
-        hostile.inflated_samples,
-        hostile.flood_false,
-        hostile.flood_true,
-        hostile.bridges,
-        hidden.alie,
-        hidden.inner_product,
-        hidden.mimicry,
-        mistakes.duplicated_clients,
-        mistakes.few_samples,
+        "random-bases",
+        "inflated-samples",
+        "flood-false",
+        "flood-true",
+        "bridges",
+        "alie",
+        "inner-product",
+        "mimicry",
+        "duplicated-clients",
+        "few-samples",
     ],
 )
-def test_colluders_send_the_same_and_loners_do_not(honest, function):
+def test_colluders_send_the_same_and_loners_do_not(honest, name):
     """Colluding attackers agree up to order and sign; otherwise no two of them do."""
     for colluding in (True, False):
-        attacked = function(honest, 0.3, colluding=colluding, random_state=6)
+        attacked = attack(name, honest, 0.3, colluding=colluding, random_state=6)
         first, *others = (attacked.contributions[k].atoms for k in attackers_of(attacked))
         agree = [same_up_to_signed_order(first, other) for other in others]
         assert all(agree) if colluding else not any(agree)
@@ -133,19 +140,19 @@ def test_a_larger_share_adds_attackers(honest):
 
 def test_nobody_attacks_at_share_zero_and_somebody_must_stay_honest(honest):
     """The edges, and a federation that is attacked already."""
-    assert hostile.rotation(honest, 0).contributions == honest.contributions
+    assert attack("rotation", honest, 0).contributions == honest.contributions
     assert ATTACKS["none"](honest, 0.4) is honest
     with pytest.raises(OptionError, match="leave an honest client"):
-        hostile.rotation(honest, 1.0)
+        attack("rotation", honest, 1.0)
     with pytest.raises(InputError, match="attack already"):
-        hostile.rotation(hostile.rotation(honest, 0.3), 0.3)
+        attack("rotation", attack("rotation", honest, 0.3), 0.3)
 
 
 @pytest.mark.parametrize("degrees", [5.0, 15.0, 45.0])
 @pytest.mark.parametrize("colluding", [True, False])
 def test_rotation_turns_every_atom_by_its_angle(honest, degrees, colluding):
     """Exactly, in six dimensions; and at most, in five."""
-    attacked = hostile.rotation(honest, 0.3, strength=degrees, colluding=colluding)
+    attacked = attack("rotation", honest, 0.3, strength=degrees, colluding=colluding)
     for k in attackers_of(attacked):
         before, after = honest.contributions[k].atoms, attacked.contributions[k].atoms
         cosines = np.sort(np.abs(before.T @ after).max(axis=0))
@@ -154,7 +161,7 @@ def test_rotation_turns_every_atom_by_its_angle(honest, degrees, colluding):
             np.linalg.svd(before, compute_uv=False), np.linalg.svd(after, compute_uv=False)
         )
     odd = atoms_federation(6, 5, random_state=1)
-    attacked = hostile.rotation(odd, 0.3, strength=degrees, colluding=colluding)
+    attacked = attack("rotation", odd, 0.3, strength=degrees, colluding=colluding)
     for k in attackers_of(attacked):
         cosines = np.abs(odd.contributions[k].atoms.T @ attacked.contributions[k].atoms).max(axis=0)
         assert np.rad2deg(np.arccos(cosines)).max() <= degrees + 1e-6
@@ -163,7 +170,9 @@ def test_rotation_turns_every_atom_by_its_angle(honest, degrees, colluding):
 @pytest.mark.parametrize("colluding", [True, False])
 def test_wrong_bases_are_orthonormal_and_can_be_mixed_with_the_truth(honest, colluding):
     """Full strength: an orthonormal basis; a little: next to the client's own atoms; none: the client's own."""
-    full, little, none = (hostile.random_bases(honest, 0.3, strength=s, colluding=colluding) for s in (1.0, 0.05, 0.0))
+    full, little, none = (
+        attack("random-bases", honest, 0.3, strength=s, colluding=colluding) for s in (1.0, 0.05, 0.0)
+    )
     for k in attackers_of(full):
         wrong, own = full.contributions[k].atoms, honest.contributions[k].atoms
         np.testing.assert_allclose(wrong.T @ wrong, np.eye(6), atol=1e-9)
@@ -176,7 +185,7 @@ def test_wrong_bases_are_orthonormal_and_can_be_mixed_with_the_truth(honest, col
 @pytest.mark.parametrize("n_phantoms", [1, 2])
 def test_a_phantom_takes_the_place_of_one_atom(honest, n_phantoms):
     """All other atoms are the client's own; colluders share the phantoms."""
-    attacked = hostile.phantom(honest, 0.3, strength=n_phantoms)
+    attacked = attack("phantom", honest, 0.3, strength=n_phantoms)
     phantoms = []
     for k in attackers_of(attacked):
         kept = np.abs(attacked.contributions[k].atoms.T @ honest.contributions[k].atoms).max(axis=1) > 1 - 1e-9
@@ -185,41 +194,41 @@ def test_a_phantom_takes_the_place_of_one_atom(honest, n_phantoms):
     assert all(same_up_to_signed_order(phantoms[0], other) for other in phantoms)
 
 
-@pytest.mark.parametrize("function", [hostile.flood_false, hostile.flood_true])
-def test_floods_are_copies(honest, function):
+@pytest.mark.parametrize("name", ["flood-false", "flood-true"])
+def test_floods_are_copies(honest, name):
     """All atoms are one direction, or a share of them; a true flood is an atom that an attacker found."""
     for share, n_copies in ((1.0, 6), (0.5, 3)):
-        attacked = function(honest, 0.3, strength=share)
+        attacked = attack(name, honest, 0.3, strength=share)
         found = np.concatenate([honest.contributions[k].atoms for k in attackers_of(attacked)], axis=1)
         for k in attackers_of(attacked):
             atoms = attacked.contributions[k].atoms
             copies = (np.abs(atoms.T @ atoms) > 1 - 1e-9).sum(axis=1)
-            assert copies.max() - n_copies in {0, int(function is hostile.flood_true and share < 1)}  # and the original
+            assert copies.max() - n_copies in {0, int(name == "flood-true" and share < 1)}  # and the original
             copied = atoms[:, np.argmax(copies)]
-            assert (np.abs(copied @ found).max() > 1 - 1e-9) == (function is hostile.flood_true)
+            assert (np.abs(copied @ found).max() > 1 - 1e-9) == (name == "flood-true")
 
 
 def test_bridges_lie_between_two_components(honest):
     """At full weight an atom has cosine 1/sqrt(2) to two true columns; every column is in two bridges."""
-    attacked = hostile.bridges(honest, 0.3)
+    attacked = attack("bridges", honest, 0.3)
     for k in attackers_of(attacked):
         cosines = np.abs(attacked.contributions[k].atoms.T @ honest.mixing)
         np.testing.assert_allclose(np.sort(cosines, axis=1)[:, -2:], np.sqrt(0.5), atol=1e-9)
         np.testing.assert_array_equal((cosines > 0.5).sum(axis=0), 2)
-    light = hostile.bridges(honest, 0.3, strength=0.1)
+    light = attack("bridges", honest, 0.3, strength=0.1)
     k = attackers_of(light)[0]
     np.testing.assert_allclose(angles_to_truth(light, k), np.rad2deg(np.arctan(0.1)), rtol=1e-6)
 
 
 def test_inflated_samples_are_declared(honest):
     """A wrong basis, and a thousand times the samples."""
-    attacked = hostile.inflated_samples(honest, 0.3)
+    attacked = attack("inflated-samples", honest, 0.3)
     assert {attacked.contributions[k].n_samples for k in attackers_of(attacked)} == {5_000_000}
 
 
 def test_alie_is_the_mean_plus_deviations(honest):
     """Coordinate by coordinate, over the honest clients alone."""
-    attacked = hidden.alie(honest, 0.3, strength=1.5)
+    attacked = attack("alie", honest, 0.3, strength=1.5)
     expected = np.stack(
         [attacked.honest_atoms(a).mean(axis=1) + 1.5 * attacked.honest_atoms(a).std(axis=1, ddof=1) for a in range(6)],
         axis=1,
@@ -230,8 +239,8 @@ def test_alie_is_the_mean_plus_deviations(honest):
 
 def test_inner_product_manipulation_leaves_no_inner_product(honest):
     """At strength one an atom has nearly nothing of the honest mean; at zero it is the client's own."""
-    attacked = hidden.inner_product(honest, 0.3)
-    own = hidden.inner_product(honest, 0.3, strength=0)
+    attacked = attack("inner-product", honest, 0.3)
+    own = attack("inner-product", honest, 0.3, strength=0)
     for k in attackers_of(attacked):
         mean = attacked.honest_mean()[:, honest.labels[k]]
         manipulated = honest.aligned(k) - mean
@@ -243,7 +252,7 @@ def test_inner_product_manipulation_leaves_no_inner_product(honest):
 def test_mimicry_copies_the_farthest_honest_client(honest):
     """Full strength copies the farthest from the honest mean, zero the nearest."""
     for strength, choose in ((1.0, np.argmax), (0.0, np.argmin)):
-        attacked = hidden.mimicry(honest, 0.3, strength=strength)
+        attacked = attack("mimicry", honest, 0.3, strength=strength)
         mean = attacked.honest_mean()
         candidates = np.flatnonzero(attacked.honest)
         cosines = [np.sum(honest.aligned(k) * mean[:, honest.labels[k]], axis=0).mean() for k in candidates]
@@ -258,10 +267,10 @@ def test_searching_attackers_find_more_harm_than_guessing_ones(honest):
     def harm(attacked):
         return recovery_error(mean_server(attacked.contributions), attacked.honest_mean()).frobenius
 
-    found = hidden.alie_optimised(honest, 0.3, mean_server, strength=6.0)
-    assert harm(found) >= max(harm(hidden.alie(honest, 0.3, strength=tau)) for tau in (0.5, 1.5, 3.0)) - 1e-9
-    widest = hidden.worst_angle(honest, 0.3, mean_server)
-    narrow = hidden.worst_angle(honest, 0.3, mean_server, strength=5.0)
+    found = attack("alie-optimised", honest, 0.3, server=mean_server, strength=6.0)
+    assert harm(found) >= max(harm(attack("alie", honest, 0.3, strength=tau)) for tau in (0.5, 1.5, 3.0)) - 1e-9
+    widest = attack("worst-angle", honest, 0.3, server=mean_server)
+    narrow = attack("worst-angle", honest, 0.3, server=mean_server, strength=5.0)
     assert harm(widest) >= harm(narrow) > 0
     for k in attackers_of(narrow):
         cosines = np.abs(narrow.contributions[k].atoms.T @ narrow.honest_mean()).max(axis=1)
@@ -279,13 +288,13 @@ def test_a_server_that_gives_up_is_the_most_harm(honest):
         return mean_server(contributions)
 
     with pytest.raises(GroupingError):
-        fragile(hidden.worst_angle(honest, 0.4, fragile).contributions)
+        fragile(attack("worst-angle", honest, 0.4, server=fragile).contributions)
 
 
 def test_permuted_channels_are_the_same_numbers_in_another_order(honest):
     """Rows move; at least two, or all of them."""
     for strength, n_moved in ((1.0, 6), (0.01, 2)):
-        attacked = mistakes.permuted_channels(honest, 0.3, strength=strength)
+        attacked = attack("permuted-channels", honest, 0.3, strength=strength)
         for k in attackers_of(attacked):
             before, after = (np.sort(np.abs(x.contributions[k].atoms), axis=1) for x in (honest, attacked))
             assert sum(not np.allclose(a, b) for a, b in zip(before, after, strict=True)) == n_moved
@@ -293,8 +302,8 @@ def test_permuted_channels_are_the_same_numbers_in_another_order(honest):
 
 
 def test_rescaled_channels_are_a_diagonal_matrix_away(honest):
-    """After over before is one factor a feature times one scale an atom; colluders share the factors."""
-    attacked = mistakes.rescaled_channels(honest, 0.3, strength=0.3, colluding=True)
+    """After over before is one factor per feature times one scale per atom; colluders share the factors."""
+    attacked = attack("rescaled-channels", honest, 0.3, strength=0.3, colluding=True)
     factors = []
     for k in attackers_of(attacked):
         before, after = honest.contributions[k].atoms, attacked.contributions[k].atoms
@@ -309,7 +318,7 @@ def test_rescaled_channels_are_a_diagonal_matrix_away(honest):
 @pytest.mark.parametrize("colluding", [True, False])
 def test_dropped_components_are_missing(honest, colluding):
     """The rest is the client's own; colluders miss the same; one atom always stays."""
-    attacked = mistakes.dropped_component(honest, 0.4, strength=2, colluding=colluding)
+    attacked = attack("dropped-component", honest, 0.4, strength=2, colluding=colluding)
     missing = []
     for k in attackers_of(attacked):
         assert attacked.contributions[k].n_atoms == 4
@@ -317,13 +326,13 @@ def test_dropped_components_are_missing(honest, colluding):
         assert kept.any(axis=1).all()
         missing.append(frozenset(honest.labels[k][~kept.any(axis=0)]))
     assert (len(set(missing)) == 1) == colluding
-    nearly_all = mistakes.dropped_component(honest, 0.3, strength=50)
+    nearly_all = attack("dropped-component", honest, 0.3, strength=50)
     assert {nearly_all.contributions[k].n_atoms for k in attackers_of(nearly_all)} == {1}
 
 
 def test_few_samples_scale_the_errors_and_are_declared(honest):
     """Four times the error, a sixteenth of the samples."""
-    attacked = mistakes.few_samples(honest, 0.3, strength=4.0)
+    attacked = attack("few-samples", honest, 0.3, strength=4.0)
     for k in attackers_of(attacked):
         sines = np.sin(np.deg2rad(np.sort(angles_to_truth(honest, k))))
         tangents = np.tan(np.deg2rad(np.sort(angles_to_truth(attacked, k))))
@@ -333,7 +342,7 @@ def test_few_samples_scale_the_errors_and_are_declared(honest):
 
 def test_strong_noise_is_not_declared(honest):
     """Errors of about the length asked for; the samples stay as declared."""
-    attacked = mistakes.strong_noise(honest, 0.4, strength=0.5)
+    attacked = attack("strong-noise", honest, 0.4, strength=0.5)
     angles = np.concatenate([angles_to_truth(attacked, k) for k in attackers_of(attacked)])
     assert np.median(np.tan(np.deg2rad(angles))) == pytest.approx(0.5, rel=0.25)
     assert all(attacked.contributions[k].n_samples == 5000 for k in attackers_of(attacked))
@@ -342,7 +351,7 @@ def test_strong_noise_is_not_declared(honest):
 def test_duplicates_are_copies_of_honest_clients(honest):
     """Each of another client, or as many of the same as the strength says."""
     for strength, n_victims in ((1, 4), (2, 2)):
-        attacked = mistakes.duplicated_clients(honest, 0.33, strength=strength)
+        attacked = attack("duplicated-clients", honest, 0.33, strength=strength)
         victims = [
             [
                 h
@@ -366,22 +375,23 @@ def test_unknown_attacks_are_refused(name, sentence):
 
 
 @pytest.mark.parametrize(
-    ("function", "strength"),
+    ("name", "strength"),
     [
-        (hostile.rotation, -1),
-        (hostile.rotation, 200),
-        (hostile.phantom, 1.5),
-        (hostile.flood_false, 2),
-        (hidden.alie, -1),
-        (hidden.mimicry, 1.1),
-        (mistakes.permuted_channels, 0),
-        (mistakes.duplicated_clients, 0),
+        ("rotation", -1),
+        ("rotation", 200),
+        ("phantom", 1.5),
+        ("flood-false", 2),
+        ("alie", -1),
+        ("mimicry", 1.1),
+        ("permuted-channels", 0),
+        ("duplicated-clients", 0),
+        ("worst-angle", 91),
     ],
 )
-def test_impossible_strengths_are_refused(honest, function, strength):
+def test_impossible_strengths_are_refused(honest, name, strength):
     """Whatever the attack counts in."""
     with pytest.raises(OptionError, match="strength"):
-        function(honest, 0.3, strength=strength)
+        attack(name, honest, 0.3, strength=strength)
 
 
 def test_a_strength_can_be_given_with_the_name_and_a_server_must_be(honest):

@@ -1,4 +1,4 @@
-"""All attacks by name, with what is known of each beside it."""
+"""All attacks by name, with their properties."""
 
 from __future__ import annotations
 
@@ -10,35 +10,34 @@ from fedica.arrays import RandomState, check_choice, check_number
 from fedica.errors import OptionError
 from fedica.simulate import hidden, hostile, mistakes
 from fedica.simulate.atoms import AtomFederation
-from fedica.simulate.forging import Server
+from fedica.simulate.forging import Forge, Scene, Server, choose_attackers, most_harmful
 
 NO_ATTACK = "none"
 
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack, ready to be carried out, and the facts about it.
+    """An attack with its strength, ready to be carried out, and its properties.
 
     Parameters
     ----------
-    function : callable
-        ``function(federation, share, *, strength, colluding, random_state)``; the third argument of those that need
-        one is the server.
+    function : callable, optional
+        ``function(scene, strength, colluding)`` gives what each attacker sends; None: nobody attacks.
     strength : float
-        How strong.
+        Strength of the attack; the largest one tried if ``needs_server``.
     meaning : str
-        What strength means.
+        Unit of the strength.
     colluding : bool
-        Whether the attackers agree with one another.
+        Whether the attackers coordinate.
     beyond_spread : bool
-        Whether it moves atoms farther than honest clients' errors do, so that a server can see it.
+        Whether it moves atoms farther than the errors of honest clients do, so that a server can detect it.
     mistake : bool
-        Whether it happens to clients that mean well.
+        Whether it describes an honest mistake.
     needs_server : bool
-        Whether it tries out the server to find the most harm.
+        Whether the attackers try strengths on the server and use the most harmful one.
     """
 
-    function: Callable[..., AtomFederation]
+    function: Callable[[Scene, float, bool], Forge] | None
     strength: float
     meaning: str
     colluding: bool
@@ -49,7 +48,7 @@ class Attack:
     def __call__(
         self, federation: AtomFederation, share: float, *, server: Server | None = None, random_state: RandomState = 0
     ) -> AtomFederation:
-        """Let a share of the clients attack.
+        """Return the federation in which a share of the clients attacks.
 
         Parameters
         ----------
@@ -58,32 +57,35 @@ class Attack:
         share : float
             Share of clients that attack, rounded half up.
         server : callable, optional
-            Contributions to a mixing matrix; for the attacks that search for the most harm.
+            Function from contributions to a mixing matrix, for attacks that search for the most harm.
         random_state : int, RandomState, Generator or None
-            Seed: who attacks, and how.
+            Seed for the choice of attackers and their atoms.
 
         Returns
         -------
         AtomFederation
             With the forged contributions; ``honest`` is False for the attackers.
         """
-        if self.needs_server and server is None:
+        function = self.function
+        if function is None:
+            return federation
+        scene = choose_attackers(federation, share, random_state)
+        strongest = function(scene, self.strength, self.colluding)
+        if not self.needs_server:
+            return scene.send(strongest)
+        if server is None:
             raise OptionError(
-                f"the attack {self.function.__name__!r} searches for the most harm to a server; "
-                "give server=, a function from contributions to a mixing matrix."
+                "this attack searches for the most harm to a server; give server=, a function from contributions to a "
+                "mixing matrix."
             )
-        arguments = (federation, share, server) if self.needs_server else (federation, share)
-        return self.function(*arguments, strength=self.strength, colluding=self.colluding, random_state=random_state)
-
-
-def _no_attack(federation: AtomFederation, share: float, **_: object) -> AtomFederation:
-    """Leave everything as it is: what the methods cost where nobody attacks."""
-    return federation
+        return most_harmful(
+            scene, lambda strength: scene.send(function(scene, strength, self.colluding)), server, self.strength
+        )
 
 
 ATTACKS: Mapping[str, Attack] = MappingProxyType(
     {
-        NO_ATTACK: Attack(_no_attack, 0, "nothing", False, False),
+        NO_ATTACK: Attack(None, 0, "nothing", False, False),
         "random-bases": Attack(hostile.random_bases, 1, "how much of the true atoms is replaced", False, True),
         "common-basis": Attack(hostile.random_bases, 1, "how much of the true atoms is replaced", True, True),
         "rotation": Attack(hostile.rotation, 30, "angle in degrees", True, True),
@@ -93,13 +95,11 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
         "bridges": Attack(hostile.bridges, 1, "weight of the second atom", True, True),
         "inflated-samples": Attack(hostile.inflated_samples, 1000, "factor on the declared samples", True, True),
         "alie": Attack(hidden.alie, 1.5, "standard deviations", True, False),
-        "alie-optimised": Attack(
-            hidden.alie_optimised, 6, "most standard deviations tried", True, False, needs_server=True
-        ),
-        "inner-product": Attack(hidden.inner_product, 1, "times the honest mean taken off", False, True),
+        "alie-optimised": Attack(hidden.alie, 6, "most standard deviations tried", True, False, needs_server=True),
+        "inner-product": Attack(hidden.inner_product, 1, "multiple of the honest mean subtracted", False, True),
         "mimicry": Attack(hidden.mimicry, 1, "quantile of the honest client copied", True, False),
         "worst-angle": Attack(
-            hidden.worst_angle, 90, "largest angle tried, in degrees", True, False, needs_server=True
+            hidden.turned_means, 90, "largest angle tried, in degrees", True, False, needs_server=True
         ),
         "permuted-channels": Attack(mistakes.permuted_channels, 1, "share of features", False, True, mistake=True),
         "rescaled-channels": Attack(
@@ -113,7 +113,7 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
         ),
     }
 )
-"""Attacks by name; facts that are measured (how far each moves an atom) are asserted in the tests."""
+"""Attacks by name; the tests measure the properties that can be measured, such as ``beyond_spread``."""
 
 
 def find_attack(name: str) -> Attack:
@@ -129,5 +129,5 @@ def find_attack(name: str) -> Attack:
     if not colon:
         return attack
     if kind == NO_ATTACK:
-        raise OptionError(f"the attack 'none' has no strength; {name!r} came.")
+        raise OptionError(f"the attack 'none' has no strength; got {name!r}.")
     return replace(attack, strength=check_number(strength, f"the strength of the attack {kind!r}", above=0))

@@ -1,4 +1,4 @@
-"""What all attacks share: who attacks, what attackers know, and how their forged atoms are sent.
+"""What all attacks share: the choice of attackers, what they know, and how their forged atoms are sent.
 
 Attackers know everything: the true mixing matrix, and the honest clients' atoms with their components and signs.
 """
@@ -20,20 +20,24 @@ from fedica.simulate.federation import share_of
 from fedica.simulate.streams import seed_of, stream
 
 Server = Callable[[Sequence[Contribution]], Array]
-"""Contributions to a mixing matrix of shape (d, r): what attackers who search for the most harm try their atoms on."""
+"""Contributions to a mixing matrix of shape (d, r): what attackers that search for the most harm try their atoms on."""
+Forged = tuple[Array, dict[str, Any]]
+"""Atoms (d, m), and other fields of the contribution."""
+Forge = Callable[[int], Array | Forged]
+"""What attacker k sends: atoms alone, or with other fields."""
 
 EVALUATIONS = 18
-"""How often a search tries the server."""
+"""Calls of the server in one search."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A federation some of whose clients are about to attack.
+    """A federation in which some clients are about to attack.
 
     Parameters
     ----------
     federation : AtomFederation
-        Its ``honest`` says who is not attacking; the attackers' own atoms are still the honest ones.
+        Its ``honest`` is False for the attackers; their own atoms are still the honest ones.
     seed : int
         Of everything random in the attack.
     """
@@ -50,12 +54,16 @@ class Scene:
         """Return the generator of attacker k: one for all of them when they collude."""
         return stream(self.seed, purpose) if colluding else stream(self.seed, purpose, k)
 
+    def speaker(self, k: int, *, colluding: bool) -> int:
+        """Return the attacker whose atoms attacker k starts from: the first one when they collude."""
+        return self.attackers[0] if colluding else k
+
     def span(self) -> Array:
-        """Return an orthonormal basis of the space of all components: forged atoms outside would be easy to see."""
+        """Return an orthonormal basis of the span of all components: forged atoms outside would be easy to detect."""
         return polar(self.federation.mixing)
 
     def direction(self, rng: np.random.Generator) -> Array:
-        """Draw a unit vector of that space: (d, 1)."""
+        """Draw a unit vector in that span: (d, 1)."""
         basis = self.span()
         return unit(basis @ rng.standard_normal((basis.shape[1], 1)))
 
@@ -63,10 +71,10 @@ class Scene:
         """Return the mean atom of every component over the honest clients: (d, r)."""
         return self.federation.honest_mean()
 
-    def send(self, forge: Callable[[int], Array | tuple[Array, dict[str, Any]]]) -> AtomFederation:
-        """Let every attacker send what ``forge`` makes for it: atoms (d, m), and other fields of the contribution.
+    def send(self, forge: Forge) -> AtomFederation:
+        """Return the federation after every attacker has sent what ``forge`` gives for it.
 
-        Atoms are scaled to one and put into a random order with random signs. They belong to no component: -1.
+        Atoms are scaled to unit norm and put into a random order with random signs; their label is -1.
         """
         known = self.federation
         contributions, labels, signs = list(known.contributions), list(known.labels), list(known.signs)
@@ -81,13 +89,13 @@ class Scene:
 
 
 def choose_attackers(federation: AtomFederation, share: float, random_state: RandomState) -> Scene:
-    """Draw the attackers; a larger share with the same seed adds to those of a smaller one."""
+    """Draw the attackers; with the same seed, those of a smaller share are among those of a larger one."""
     if not federation.honest.all():
-        raise InputError("clients of this federation attack already; attack the honest one that it was made from.")
+        raise InputError("some clients of this federation attack already; pass the honest federation it was made from.")
     n_clients = len(federation.contributions)
     n_attackers = share_of(share, n_clients, "share")
     if n_attackers >= n_clients:
-        raise OptionError(f"share must leave an honest client; {share:g} of {n_clients} clients are all of them.")
+        raise OptionError(f"share must leave an honest client; got {share:g} of {n_clients} clients.")
     seed = seed_of(random_state)
     order = stream(seed, "attackers").permutation(n_clients)
     honest = np.ones(n_clients, dtype=bool)
@@ -96,7 +104,7 @@ def choose_attackers(federation: AtomFederation, share: float, random_state: Ran
 
 
 def whole(strength: float) -> int:
-    """Return a strength that counts something as a whole number of at least one."""
+    """Return a strength that is a count as an integer of at least one."""
     value = check_number(strength, "strength", above=0)
     return check_int(int(value) if value.is_integer() else value, "strength", minimum=1)
 
@@ -106,17 +114,17 @@ def most_harmful(
 ) -> AtomFederation:
     """Search the strength between 0 and ``upper`` that moves the server's answer farthest from the honest mean.
 
-    Harm rises until the server sees the attack and then falls, sometimes more than once: so first a scan, denser
-    where the attack is weak, then a narrowing around its best point. (ByzFL's search climbs from zero instead.) A
-    server that gives up is the most harm there is.
+    Harm rises until the server detects the attack and then falls, sometimes more than once: so first a scan, denser
+    where the attack is weak, then a refinement around its best point. (ByzFL's search climbs from zero instead.) A
+    server that raises an error counts as infinite harm.
     """
-    wanted = scene.honest_centres()
+    target = scene.honest_centres()
     tried: dict[float, tuple[float, AtomFederation]] = {}
 
     def try_out(strength: float) -> float:
         attacked = attack(strength)
         try:
-            harm = recovery_error(server(attacked.contributions), wanted).frobenius
+            harm = recovery_error(server(attacked.contributions), target).frobenius
         except FedicaError:
             harm = np.inf
         tried[strength] = (harm, attacked)
