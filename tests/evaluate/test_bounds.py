@@ -149,7 +149,7 @@ def test_the_theory_is_silent_where_its_assumptions_fail():
         (np.eye(3), [0, 0, 0], "at most r = 2 atoms; client 0 has 3"),
         (np.eye(2), [0, 0], "3 features"),
         (np.eye(3), [0, 1], "each of the 3 atoms"),
-        (np.eye(3), [1, 0, 1], "not in order"),
+        (np.eye(3), [1, 0, 1], "got unordered clients"),
     ],
 )
 def test_atoms_the_theory_cannot_place_are_refused(atoms, clients, sentence):

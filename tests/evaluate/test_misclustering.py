@@ -60,10 +60,10 @@ def test_more_groups_than_components_and_fewer():
 @pytest.mark.parametrize(
     ("labels", "truth", "r", "sentence"),
     [
-        ([0, 1], [0], None, "2 and 1 came"),
-        ([0.5], [0], None, "whole numbers"),
-        ([-2], [0], None, "-2 came"),
-        ([0], [3], 3, "below n_components = 3; 3 came"),
+        ([0, 1], [0], None, "got 2 and 1"),
+        ([0.5], [0], None, "must be integers"),
+        ([-2], [0], None, "got -2"),
+        ([0], [3], 3, "below n_components = 3; got 3"),
     ],
 )
 def test_labels_that_cannot_be_compared_are_refused(labels, truth, r, sentence):

@@ -1,4 +1,4 @@
-"""Against a known truth: errors up to a signed permutation, misclustering, the quantities and bounds of the paper."""
+"""Comparison with a known truth: errors up to a signed permutation, misclustering, the paper's bounds."""
 
 from fedica.evaluate.bounds import Theory, geometric_median_bound, theory
 from fedica.evaluate.misclustering import Misclustering, misclustering

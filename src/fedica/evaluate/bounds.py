@@ -1,6 +1,6 @@
-"""The quantities of the paper's theory, and the bounds they give, for atoms whose truth is known.
+"""The quantities of the paper's theory and the bounds they give, for atoms whose truth is known.
 
-Computed from the atoms and the true mixing matrix alone: what the theorems promise before anything is aggregated.
+They are computed from the atoms and the true mixing matrix alone, before anything is aggregated.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from fedica.errors import InputError
 from fedica.matching import match_clients
 
 GOOD_ATOM = np.sqrt(2) / 4
-"""An atom with a smaller error than this is grouped and signed right, where the condition holds."""
+"""Where the condition holds, atoms with a smaller error are grouped and signed correctly."""
 
 
 @dataclass(frozen=True, eq=False)
 class Theory:
-    """What the paper's theorems say of one federation.
+    """The quantities of the paper's theorems for one federation.
 
     Parameters
     ----------
     labels : ndarray of shape (R,)
-        sigma*, Eq. (4): the true component of each atom; a client gives each component at most one atom.
+        sigma*, Eq. (4): the true component of each atom; a client has at most one atom per component.
     signs : ndarray of shape (R,)
         xi*, Eq. (5): the sign that brings each atom nearest to its component.
     atom_errors : ndarray of shape (R,)
@@ -48,10 +48,6 @@ class Theory:
     eta_a: Array
     orthonormal: bool
 
-    def __post_init__(self) -> None:
-        for name in ("labels", "signs", "atom_errors", "sizes", "eps_a", "eta_a"):
-            object.__setattr__(self, name, readonly(getattr(self, name)))
-
     @property
     def eps(self) -> float:
         """The overall error of the atoms, Eq. (23)."""
@@ -64,56 +60,56 @@ class Theory:
 
     @property
     def growth(self) -> float:
-        """2 sqrt(eps) + eps, which everything else is made of."""
+        """2 sqrt(eps) + eps, the term in all bounds."""
         return float(2 * np.sqrt(self.eps) + self.eps)
 
     @property
     def delta(self) -> float:
-        """32 (2 sqrt(eps) + eps)^2: the share of a group that can be misclustered."""
+        """32 (2 sqrt(eps) + eps)^2: bound on the misclustered share of a group."""
         return 32 * self.growth**2
 
     @property
     def eta_bound(self) -> float:
-        """4 (2 sqrt(eps) + eps)^2, never below eta in a balanced federation, Eq. (24)."""
+        """4 (2 sqrt(eps) + eps)^2: an upper bound on eta in a balanced federation, Eq. (24)."""
         return 4 * self.growth**2
 
     @property
     def condition(self) -> float:
-        """8 sqrt(14) (2 sqrt(eps) + eps): the theorems speak where it is at most one."""
+        """8 sqrt(14) (2 sqrt(eps) + eps): the theorems assume that it is at most one."""
         return float(8 * np.sqrt(14) * self.growth)
 
     @property
     def balanced(self) -> bool:
-        """Whether all components have as many atoms, as the theory assumes."""
+        """Whether all components have the same number of atoms, as the theory assumes."""
         return bool(np.all(self.sizes == self.sizes[0]))
 
     @property
     def holds(self) -> bool:
-        """Whether everything that the theorems ask for is given."""
+        """Whether all assumptions of the theorems hold."""
         return self.balanced and self.orthonormal and self.condition <= 1
 
     def quantile(self, p: float) -> Array:
-        """Q_a(p) of every component, Eq. (31): the smallest value that p n_a of its errors do not exceed.
+        """Q_a(p) of every component, Eq. (31): the smallest value that at least p n_a of its errors do not exceed.
 
         Parameters
         ----------
         p : float
-            Between 0 and 1; 0 itself is not allowed.
+            Above 0 and at most 1.
         """
         share = check_number(p, "p", above=0, below=np.nextafter(1, 2))
         return np.array([z[int(np.ceil(share * z.size - 1e-9)) - 1] if z.size else np.nan for z in self._sorted()])
 
     @property
     def srf_bound(self) -> Array:
-        """The bound on the error of each component of SRF-ICA, Eq. (34); infinite where there is none.
+        """Bound on the error of each component of SRF-ICA, Eq. (34); infinite where there is none.
 
-        Q_a is a step function and the factor before it falls with p, so only the right ends of the steps matter.
+        Q_a is a step function and the factor before it decreases in p, so the minimum is at the right end of a step.
         """
         return np.array([_best_step(z, self.delta) for z in self._sorted()])
 
     @property
     def sf_bound(self) -> float:
-        """The bound on the error of every component of SF-ICA, Eq. (35)."""
+        """Bound on the error of every component of SF-ICA, Eq. (35)."""
         return 3 * self.growth
 
     def _sorted(self) -> list[Array]:
@@ -123,56 +119,60 @@ class Theory:
 def theory(atoms: object, client_of_atom: object, truth: object) -> Theory:
     """Compute eps, eta, delta, the quantiles and the bounds of the paper's Section 4 from atoms and their truth.
 
-    The affinity of all pairs of atoms is formed: meant for federations of up to a few thousand atoms.
+    Forms the affinity of all pairs of atoms: meant for federations of up to a few thousand atoms.
 
     Parameters
     ----------
     atoms : array-like of shape (d, R)
         All clients' atoms side by side: ``Aggregate.atoms``.
     client_of_atom : array-like of int, shape (R,)
-        The client of each atom, in rising order: ``Aggregate.client_of_atom``.
+        The client of each atom, in ascending order: ``Aggregate.client_of_atom``.
     truth : array-like of shape (d, r)
         The true mixing matrix. Every client has at most r atoms.
 
     Returns
     -------
     Theory
-        The quantities, and what follows from them.
+        The quantities; the bounds are its properties.
     """
+    columns, clients, true = _check_inputs(atoms, client_of_atom, truth)
+    matched = match_clients(columns, clients, true)
+    r = true.shape[1]
+    if np.any(matched.labels < 0):
+        crowded = clients[matched.labels < 0][0]
+        raise InputError(
+            f"a client may have at most r = {r} atoms; client {crowded} has {np.sum(clients == crowded)}. "
+            "The theory assigns each atom to a component of its own."
+        )
+    errors = np.linalg.norm(columns * matched.signs - true[:, matched.labels], axis=0)  # Eq. (21)
+    sizes = np.bincount(matched.labels, minlength=r)
+    divisor = np.maximum(sizes, 1)
+    eps_a = np.bincount(matched.labels, errors**2, minlength=r) / divisor  # Eq. (22)
+    eta_a = np.bincount(matched.labels, _spectral_errors(columns, matched.labels, r), minlength=r) / divisor
+    orthonormal = bool(np.allclose(true.T @ true, np.eye(r), atol=1e-8))
+    labels, signs, errors, sizes, eps_a, eta_a = map(
+        readonly, (matched.labels, matched.signs, errors, sizes, eps_a, eta_a)
+    )
+    return Theory(labels, signs, errors, sizes, eps_a, eta_a, orthonormal)
+
+
+def _check_inputs(atoms: object, client_of_atom: object, truth: object) -> tuple[Array, IntArray, Array]:
     columns = unit(check_finite_matrix(atoms, "atoms", "(n_features, n_atoms)"))
     true = unit(check_finite_matrix(truth, "the true mixing matrix", "(n_features, n_components)"))
     clients = np.asarray(client_of_atom, dtype=np.int64)
     if columns.shape[0] != true.shape[0]:
-        raise InputError(f"atoms must have the {true.shape[0]} features of the truth; {columns.shape[0]} came.")
-    if clients.shape != (columns.shape[1],) or np.any(np.diff(clients) < 0):
+        raise InputError(f"atoms must have the {true.shape[0]} features of the truth; got {columns.shape[0]}.")
+    n_atoms = columns.shape[1]
+    if clients.shape != (n_atoms,) or np.any(np.diff(clients) < 0):
+        got = "unordered clients" if clients.shape == (n_atoms,) else f"shape {clients.shape}"
         raise InputError(
-            f"client_of_atom must give the client of each of the {columns.shape[1]} atoms, in rising order; "
-            f"shape {clients.shape} came{'' if clients.shape != (columns.shape[1],) else ', not in order'}."
+            f"client_of_atom must give the client of each of the {n_atoms} atoms, in ascending order; got {got}."
         )
-    matched = match_clients(columns, clients, true)
-    if np.any(matched.labels < 0):
-        crowded = clients[matched.labels < 0][0]
-        raise InputError(
-            f"a client may have at most r = {true.shape[1]} atoms; client {crowded} has {np.sum(clients == crowded)}. "
-            "The theory assigns each atom to a component of its own."
-        )
-    r = true.shape[1]
-    errors = np.linalg.norm(columns * matched.signs - true[:, matched.labels], axis=0)  # Eq. (21)
-    sizes = np.bincount(matched.labels, minlength=r)
-    divisor = np.maximum(sizes, 1)
-    return Theory(
-        labels=matched.labels,
-        signs=matched.signs,
-        atom_errors=errors,
-        sizes=sizes,
-        eps_a=np.bincount(matched.labels, errors**2, minlength=r) / divisor,  # Eq. (22)
-        eta_a=np.bincount(matched.labels, _spectral_errors(columns, matched.labels, r), minlength=r) / divisor,
-        orthonormal=bool(np.allclose(true.T @ true, np.eye(r), atol=1e-8)),
-    )
+    return columns, clients, true
 
 
 def geometric_median_bound(distances: object, *, gamma: float = 0.0) -> float:
-    """Bound how far any (1 + gamma) geometric median of points is from a target, by the points' distances to it.
+    """Bound the distance of any (1 + gamma)-approximate geometric median of points to a target.
 
     The smallest over 1/2 < p <= 1 of 2p / (2p - 1) Q(p) + gamma * mean(distances) / (2p - 1), the paper's
     lemma on the geometric median and its extension to approximate ones.
@@ -182,7 +182,7 @@ def geometric_median_bound(distances: object, *, gamma: float = 0.0) -> float:
     distances : array-like of shape (n,)
         Distance of each point to the target.
     gamma : float
-        How far the median is from optimal; zero: exact.
+        Relative excess of the median's objective over the optimum; zero: exact.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def geometric_median_bound(distances: object, *, gamma: float = 0.0) -> float:
     """
     z = np.sort(np.asarray(distances, dtype=np.float64).ravel())
     if not z.size or not np.isfinite(z).all() or z[0] < 0:
-        raise InputError(f"distances must be finite, not negative, at least one; {distances!r} came.")
+        raise InputError(f"distances must be finite and not negative, at least one; got {distances!r}.")
     slack = check_number(gamma, "gamma", above=-np.finfo(float).tiny)
     p = np.arange(1, z.size + 1) / z.size
     more = p > 0.5
@@ -199,14 +199,14 @@ def geometric_median_bound(distances: object, *, gamma: float = 0.0) -> float:
 
 
 def _best_step(z: Array, delta: float) -> float:
-    """Minimise 2p / (2p - 1 - delta) Q(p) over p = m / n with Q(p) = z[m - 1] small enough; z sorted."""
+    """Minimise 2p / (2p - 1 - delta) Q(p) over p = m / n with Q(p) = z[m - 1] below `GOOD_ATOM`; z sorted."""
     p = np.arange(1, z.size + 1) / max(z.size, 1)
     fits = (2 * p > 1 + delta) & (z < GOOD_ATOM)
     return float(np.min(2 * p[fits] / (2 * p[fits] - 1 - delta) * z[fits], initial=np.inf))  # Eq. (33)
 
 
 def _spectral_errors(atoms: Array, labels: IntArray, r: int) -> Array:
-    """Squared distance of each column of M^(r) to its column of M*, Eq. (19). Returns (R,)."""
+    """Return the squared distance of each column of M^(r) to its column of M*, Eq. (19): (R,)."""
     n_atoms = labels.size
     scale = np.sqrt(r / n_atoms)
     affinity = scale * np.abs(atoms.T @ atoms)  # Eq. (9)

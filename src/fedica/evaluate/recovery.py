@@ -1,4 +1,4 @@
-"""How far an estimated mixing matrix is from the truth, when columns are known up to order and sign only."""
+"""Errors of an estimated mixing matrix, whose columns are known only up to order and sign."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fedica.matching import match
 
 @dataclass(frozen=True, eq=False)
 class RecoveryError:
-    """The error of an estimate, and the signed permutation that makes it smallest.
+    """The error of an estimate, and the signed permutation that minimises it.
 
-    ``unit(estimate)[:, permutation] * signs`` is what is compared with ``unit(truth)``.
+    ``unit(estimate)[:, permutation] * signs`` is compared with ``unit(truth)``.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class RecoveryError:
     per_component : ndarray of shape (r,)
         Norm of the difference of each true column.
     permutation : ndarray of shape (r,)
-        The column of the estimate that belongs to each true column.
+        The column of the estimate matched to each true column.
     signs : ndarray of shape (r,)
         +1 or -1, for that column of the estimate.
     """
@@ -38,28 +38,24 @@ class RecoveryError:
     permutation: IntArray
     signs: Array
 
-    def __post_init__(self) -> None:
-        for name in ("per_component", "permutation", "signs"):
-            object.__setattr__(self, name, readonly(getattr(self, name)))
-
 
 def recovery_error(estimate: object, truth: object) -> RecoveryError:
-    """Minimise ||estimate P - truth||_F over signed permutations P, columns on both sides scaled to one.
+    """Minimise ||estimate P - truth||_F over signed permutations P, with the columns of both scaled to unit norm.
 
     For unit columns ||a - s b||^2 = 2 - 2 s <a, b>, so the minimum is the signed linear assignment that maximises the
-    sum of absolute cosines: exact, not greedy.
+    sum of absolute cosines; it is solved exactly.
 
     Parameters
     ----------
     estimate : array-like of shape (d, r)
-        The estimated mixing matrix. A column of norm near zero stays as it is; its error is then one.
+        The estimated mixing matrix. A column of norm near zero is not scaled; its error is one.
     truth : array-like of shape (d, r)
         The true mixing matrix.
 
     Returns
     -------
     RecoveryError
-        The error, as a whole and by component, and the signed permutation.
+        The error, overall and by component, and the signed permutation.
     """
     found, true = _pair(estimate, truth)
     matched = match(found, true)
@@ -67,14 +63,15 @@ def recovery_error(estimate: object, truth: object) -> RecoveryError:
     signs = matched.signs[permutation]
     per_component = np.linalg.norm(found[:, permutation] * signs - true, axis=0)
     frobenius = float(np.linalg.norm(per_component))
-    return RecoveryError(frobenius, frobenius / np.sqrt(true.shape[1]), per_component, permutation, signs)
+    arrays = map(readonly, (per_component, permutation, signs))
+    return RecoveryError(frobenius, frobenius / np.sqrt(true.shape[1]), *arrays)
 
 
 def amari_distance(estimate: object, truth: object) -> float:
-    """Amari's distance of two mixing matrices: 0 if equal up to order, sign and scale of the columns, at most 1.
+    """Amari distance of two mixing matrices: 0 if equal up to order, sign and scale of the columns; at most 1.
 
-    With P = |pinv(estimate) truth|, the mean over its rows and its columns of (sum / max - 1) / (r - 1). It sees the
-    matrices through the sources they give, so a near-singular estimate is far even when each column is near.
+    With P = |pinv(estimate) truth|, the mean over its rows and columns of (sum / max - 1) / (r - 1). It compares the
+    sources that the matrices give, so a near-singular estimate has a large distance even if each column is accurate.
 
     Parameters
     ----------
@@ -84,7 +81,7 @@ def amari_distance(estimate: object, truth: object) -> float:
     Returns
     -------
     float
-        The distance. A row or column of P that is zero counts as the worst there is.
+        The distance. A zero row or column of P counts as 1.
     """
     found, true = _pair(estimate, truth)
     r = true.shape[1]
@@ -107,7 +104,7 @@ def _pair(estimate: object, truth: object) -> tuple[Array, Array]:
     true = check_finite_matrix(truth, "the true mixing matrix", "(n_features, n_components)")
     if found.shape != true.shape:
         raise InputError(
-            f"the estimate must have the shape of the truth, {true.shape}; {found.shape} came. "
-            "Compare matrices of as many features and components."
+            f"the estimate must have the shape of the truth, {true.shape}; got {found.shape}. "
+            "Compare matrices with the same features and number of components."
         )
     return unit(found), unit(true)
