@@ -77,5 +77,5 @@ def test_the_truth_of_fitted_atoms_is_found_by_matching():
     for k in range(5):
         np.testing.assert_array_equal(found.labels[k], drawn.labels[k])
         np.testing.assert_array_equal(found.signs[k], drawn.signs[k])
-    with pytest.raises(InputError, match="for 5 clients; 2 came"):
+    with pytest.raises(InputError, match="for 5 clients; got 2"):
         with_truth(drawn.contributions, drawn.mixing, components[:2])

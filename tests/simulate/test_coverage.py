@@ -23,7 +23,7 @@ def test_every_client_sees_as_many_as_it_should_and_every_component_is_seen(seed
     """Whatever the sizes and the skew."""
     sizes = data.draw(st.lists(st.integers(1, r), min_size=n_clients, max_size=n_clients))
     if sum(sizes) < r:
-        with pytest.raises(OptionError, match="every component must be seen"):
+        with pytest.raises(OptionError, match="every component must belong"):
             draw_coverage(n_clients, r, sizes, skew=skew, rng=np.random.default_rng(seed))
         return
     seen = draw_coverage(n_clients, r, sizes, skew=skew, rng=np.random.default_rng(seed))
@@ -73,7 +73,7 @@ def test_coverage_is_random_but_repeatable():
 
 @pytest.mark.parametrize(
     ("per_client", "skew", "sentence"),
-    [([4, 4], 1, "each of the 3 clients; 2 came"), (11, 1, "at most 10"), (0, 1, "at least 1"), (4, 0.5, "skew")],
+    [([4, 4], 1, "each of the 3 clients; got 2"), (11, 1, "at most 10"), (0, 1, "at least 1"), (4, 0.5, "skew")],
 )
 def test_impossible_coverage_is_refused(per_client, skew, sentence):
     """Each with the number that is wrong."""

@@ -9,8 +9,8 @@ import pytest
 
 from fedica.errors import OptionError
 from fedica.simulate import federation
-from fedica.simulate.federation import share_of
 from fedica.simulate.mixing import random_mixing
+from fedica.simulate.settings import share_of
 
 
 def test_data_is_the_mixture_of_the_sources_a_client_sees():
@@ -94,7 +94,7 @@ def test_a_hundred_clients_of_five_thousand_samples_come_quickly():
     [
         ({"n_clients": 0}, "n_clients"),
         ({"n_features": 2}, "n_features.*at least 3"),
-        ({"n_samples": [10, 10]}, "n_samples must be one value.*4 clients; 2 came"),
+        ({"n_samples": [10, 10]}, "n_samples must be one value.*4 clients; got 2"),
         ({"corrupted_share": 1.2}, "corrupted_share"),
         ({"noise": -1}, "noise"),
         ({"law": "wrong"}, "source law"),

@@ -12,7 +12,7 @@ from fedica.errors import InputError, MissingExtraError
 from fedica.simulate.photographs import (
     FAULT_OF_CLIENT,
     FAULTS,
-    FEW,
+    SMALL_SIDE,
     differences,
     load_photographs,
     photograph_federation,
@@ -89,7 +89,7 @@ def test_honest_clients_hold_the_mixtures_as_they_are(federation):
     assert len(honest) == 9
     for client in honest:
         np.testing.assert_array_equal(client.pixels, mixture_of(federation, client))
-    assert all(client.pixels.shape == (6, FEW, FEW) for client in clients_with(federation, "few pixels"))
+    assert all(client.pixels.shape == (6, SMALL_SIDE, SMALL_SIDE) for client in clients_with(federation, "few pixels"))
 
 
 def test_wrong_gains_scale_each_channel_by_its_own_factor(federation):
@@ -152,7 +152,7 @@ def test_differences_keep_the_mixing_matrix(federation):
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (lambda p: p[:3], r"shape \(6, height, width\); \(3, 512, 512\) came"),
+        (lambda p: p[:3], r"shape \(6, height, width\); got \(3, 512, 512\)"),
         (lambda p: p[:, :60, :60], "at least 24 pixels high and wide; pictures of 60 x 60 give tiles of 15"),
         (lambda p: p * np.arange(6)[:, None, None], "none of them constant"),
         (lambda p: np.where(p == p.max(), np.nan, p), "must be finite"),

@@ -1,4 +1,4 @@
-"""Federations with a known truth, attacks on them, and studies: grids of runs that give flat rows and a figure."""
+"""Federations with a known truth, attacks on them, and studies: grids of runs with tabular results and a figure."""
 
 from fedica.simulate.atoms import AtomFederation, atoms_federation, scramble, with_truth
 from fedica.simulate.attacks import ATTACKS, Attack, find_attack

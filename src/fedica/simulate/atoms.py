@@ -1,4 +1,4 @@
-"""Federations of atoms with a known truth: drawn directly, or fitted; what attacks act on and servers aggregate."""
+"""Federations of atoms with a known truth, drawn directly or fitted: what attacks modify and servers aggregate."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from fedica.errors import InputError
 from fedica.matching import match
 from fedica.records import Contribution
 from fedica.simulate.coverage import draw_coverage
-from fedica.simulate.federation import client_name, not_negative, per_client
 from fedica.simulate.mixing import random_mixing
+from fedica.simulate.settings import client_name, not_negative, per_client
 from fedica.simulate.streams import seed_of, stream
 
 
 @dataclass(frozen=True, eq=False)
 class AtomFederation:
-    """What every client sends, with the truth of each atom.
+    """The contribution of every client, with the truth of each atom.
 
     Parameters
     ----------
     contributions : tuple of Contribution
-        One a client, sorted by name.
+        One per client, sorted by name.
     mixing : ndarray of shape (d, r)
         The true mixing matrix, unit columns.
     labels : tuple of ndarray
-        For each client the true component of each of its atoms; -1: it estimates none.
+        For each client, the true component of each atom; -1: none.
     signs : tuple of ndarray
-        For each client the sign that brings each atom to its component.
+        For each client, the sign that aligns each atom with its component.
     honest : ndarray of shape (K,)
-        Whether each client is honest; an attack makes some of them False.
+        Whether each client is honest.
     """
 
     contributions: tuple[Contribution, ...]
@@ -41,23 +41,19 @@ class AtomFederation:
     signs: tuple[Array, ...]
     honest: BoolArray
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mixing", readonly(self.mixing))
-        object.__setattr__(self, "honest", readonly(self.honest))
-
     def aligned(self, k: int) -> Array:
-        """Return the atoms of client k, signed so that they point along their components: (d, r_k)."""
+        """Return the atoms of client k, with signs aligned to their components: (d, r_k)."""
         return np.asarray(self.contributions[k].atoms * self.signs[k])
 
     def honest_atoms(self, component: int) -> Array:
-        """Return all atoms of honest clients that estimate a component, signed along it: (d, n)."""
+        """Return all honest clients' atoms of a component, with aligned signs: (d, n)."""
         columns = [self.aligned(k)[:, self.labels[k] == component] for k in np.flatnonzero(self.honest).tolist()]
         return np.concatenate([np.empty((self.mixing.shape[0], 0)), *columns], axis=1)
 
     def honest_mean(self) -> Array:
-        """Return the mean of the honest clients' atoms with the true labels, scaled to one: (d, r).
+        """Return the mean of the honest clients' atoms with the true labels, scaled to unit norm: (d, r).
 
-        What a server could at best hope for; a component that no honest client sees stays zero.
+        An oracle's answer, for comparison; a component that no honest client has is zero.
         """
         sums = np.zeros_like(self.mixing)
         for k in np.flatnonzero(self.honest).tolist():
@@ -78,11 +74,11 @@ def atoms_federation(
     condition: float = 1.0,
     random_state: RandomState = 0,
 ) -> AtomFederation:
-    """Draw atoms directly, as columns of A (I + error E) scaled to one, E standard Gaussian: no data, no fitting.
+    """Draw atoms directly, as unit columns of A (I + error E) with E standard Gaussian, without data or fitting.
 
-    The errors of ICA are equivariant: a client that sees mixing A errs by A times what it would err by if its sources
-    came unmixed. So this, and not A plus noise, is what local fits look like for a general A. A client that sees some
-    components only errs towards the others too: they are there, too weak to be found.
+    ICA is equivariant: the errors of a client with mixing A are A times those it would make on unmixed sources. So
+    this, and not A plus noise, is how local fits err for a general A. A client that has only some of the components
+    also errs towards the others: they are present, but too weak to be found.
 
     Parameters
     ----------
@@ -93,22 +89,21 @@ def atoms_federation(
     n_features : int, optional
         d, at least r; r by default.
     error : float or sequence of float
-        Standard deviation of the leak from one source into another, at each client.
+        Standard deviation of the leakage from one source into another, at each client.
     n_samples : int or sequence of int
-        What each client declares; the atoms do not depend on it.
+        Declared number of samples; the atoms do not depend on it.
     components_per_client, coverage_skew, condition, random_state
         As in `fedica.simulate.federation`.
 
     Returns
     -------
     AtomFederation
-        The contributions, each in random order and signs, and the truth.
+        The contributions, each with random order and signs, and the truth.
     """
-    k_clients = check_int(n_clients, "n_clients", minimum=1)
-    r = check_int(n_components, "n_components", minimum=1)
-    seed = seed_of(random_state)
-    mixing = random_mixing(r if n_features is None else n_features, r, condition=condition, rng=stream(seed, "mixing"))
-    coverage = draw_coverage(k_clients, r, components_per_client, skew=coverage_skew, rng=stream(seed, "coverage"))
+    k_clients, seed = check_int(n_clients, "n_clients", minimum=1), seed_of(random_state)
+    mixing = random_mixing(n_features, n_components, condition=condition, rng=stream(seed, "mixing"))
+    rng = stream(seed, "coverage")
+    coverage = draw_coverage(k_clients, n_components, components_per_client, skew=coverage_skew, rng=rng)
     errors = [not_negative(e, "error") for e in per_client(error, k_clients, "error")]
     samples = per_client(n_samples, k_clients, "n_samples")
     kind = "orthogonal" if condition == 1 else "general"
@@ -116,29 +111,29 @@ def atoms_federation(
     contributions, labels, signs = [], [], []
     for k, seen in enumerate(coverage):
         rng = stream(seed, "atoms", k)
-        leak = np.eye(r)[:, seen] + errors[k] * rng.standard_normal((r, seen.size))
+        leak = np.eye(n_components)[:, seen] + errors[k] * rng.standard_normal((n_components, seen.size))
         order, sign = signed_permutation(seen.size, rng)
         atoms = (unit(mixing @ leak) * sign)[:, order]
         contributions.append(Contribution(client_name(k, k_clients), atoms, samples[k], mixing=kind))
         labels.append(seen[order])
         signs.append(sign[order])
-    return AtomFederation(tuple(contributions), mixing, tuple(labels), tuple(signs), np.ones(k_clients, dtype=bool))
+    return _all_honest(contributions, mixing, labels, signs)
 
 
 def with_truth(contributions: Sequence[Contribution], mixing: Array, components: Sequence[IntArray]) -> AtomFederation:
-    """Find the truth of fitted atoms: match each client's to the true columns that it sees.
+    """Return fitted contributions with their truth: each client's atoms matched to the true columns it has.
 
     Parameters
     ----------
     contributions : sequence of Contribution
-        One a client.
+        One per client.
     mixing : ndarray of shape (d, r)
         The true mixing matrix.
     components : sequence of ndarray
-        Which true columns each client sees.
+        Indices of the true columns of each client.
     """
     if len(components) != len(contributions):
-        raise InputError(f"components must be given for {len(contributions)} clients; {len(components)} came.")
+        raise InputError(f"components must be given for {len(contributions)} clients; got {len(components)}.")
     truth = unit(mixing)
     by_name = sorted(zip(contributions, components, strict=True), key=lambda pair: pair[0].client)
     labels, signs = [], []
@@ -146,12 +141,18 @@ def with_truth(contributions: Sequence[Contribution], mixing: Array, components:
         matched = match(contribution.atoms, truth[:, seen])
         labels.append(np.where(matched.labels >= 0, np.asarray(seen)[matched.labels], -1))
         signs.append(matched.signs)
-    honest = np.ones(len(by_name), dtype=bool)
-    return AtomFederation(tuple(c for c, _ in by_name), truth, tuple(labels), tuple(signs), honest)
+    return _all_honest([contribution for contribution, _ in by_name], truth, labels, signs)
+
+
+def _all_honest(
+    contributions: Sequence[Contribution], mixing: Array, labels: Sequence[IntArray], signs: Sequence[Array]
+) -> AtomFederation:
+    honest = readonly(np.ones(len(contributions), dtype=bool))
+    return AtomFederation(tuple(contributions), readonly(mixing), tuple(labels), tuple(signs), honest)
 
 
 def scramble(contribution: Contribution, rng: np.random.Generator) -> Contribution:
-    """Put a contribution's atoms into a random order, each with a random sign: ICA knows neither."""
+    """Put a contribution's atoms into a random order with random signs, which ICA leaves undetermined."""
     order, sign = signed_permutation(contribution.n_atoms, rng)
     return replace(contribution, atoms=(contribution.atoms * sign)[:, order])
 

@@ -1,4 +1,4 @@
-"""Which client sees which components: every component at least once, some more often than others."""
+"""Which clients have which components: every component at least once, some more often than others."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray, check_int, check_number
 from fedica.errors import OptionError
+from fedica.simulate.settings import per_client as values_per_client
 
 SWAPS_PER_ATOM = 10
-"""Random exchanges between two clients, per atom: enough to forget the order in which the clients chose."""
+"""Random exchanges between two clients, per atom: enough to remove the effect of the order of the clients."""
 
 
 def draw_coverage(
@@ -21,34 +22,34 @@ def draw_coverage(
     skew: float,
     rng: np.random.Generator,
 ) -> tuple[IntArray, ...]:
-    """Draw the components that each client sees, in rising order.
+    """Draw the components of each client, in ascending order.
 
     Parameters
     ----------
     n_clients, n_components : int
         K and r.
     per_client : int or sequence of int, optional
-        r_k: how many components a client sees; all, by default.
+        r_k: number of components of a client; all, by default.
     skew : float
-        How many times as often the commonest component (0) is seen as the rarest (r - 1); geometric in between. It is
-        met as nearly as whole numbers, at least one client and at most K clients per component allow.
+        Ratio of the numbers of clients of the commonest component (0) and the rarest (r - 1); geometric in between.
+        Approximated with integers between 1 and K.
     rng : Generator
-        Where the randomness comes from.
+        Source of randomness.
 
     Returns
     -------
     tuple of ndarray
-        For each client the indices of its components.
+        For each client, the indices of its components.
     """
     sizes = _sizes(n_clients, n_components, per_client)
     wanted = component_counts(int(sizes.sum()), n_clients, n_components, skew)
-    sees = _choose(sizes, wanted, rng)
-    _mix(sees, SWAPS_PER_ATOM * int(sizes.sum()), rng)
-    return tuple(np.flatnonzero(row).astype(np.int64) for row in sees)
+    has = _choose(sizes, wanted, rng)
+    _mix(has, SWAPS_PER_ATOM * int(sizes.sum()), rng)
+    return tuple(np.flatnonzero(row).astype(np.int64) for row in has)
 
 
 def component_counts(n_atoms: int, n_clients: int, n_components: int, skew: float) -> IntArray:
-    """Split R atoms over r components in geometric proportion: each between 1 and K, falling, with sum R."""
+    """Split R atoms over r components in geometric proportion: descending counts between 1 and K with sum R."""
     ratio = check_number(skew, "coverage_skew", above=np.nextafter(1, 0))
     weights = ratio ** -np.linspace(0, 1, n_components)
     low, high = 0.0, float(n_clients) * ratio
@@ -67,43 +68,36 @@ def _clipped(scale: float, weights: Array, n_clients: int) -> Array:
 
 
 def _sizes(n_clients: int, n_components: int, per_client: int | Sequence[int] | None) -> IntArray:
-    if per_client is None:
-        return np.full(n_clients, n_components, dtype=np.int64)
-    if isinstance(per_client, int | np.integer):
-        per_client = [int(per_client)] * n_clients
-    if len(per_client) != n_clients:
-        raise OptionError(
-            f"components_per_client must be one number, or one for each of the {n_clients} clients; "
-            f"{len(per_client)} came."
-        )
-    sizes = [check_int(m, "components_per_client", minimum=1, maximum=n_components) for m in per_client]
+    name = "components_per_client"
+    values = values_per_client(n_components if per_client is None else per_client, n_clients, name)
+    sizes = [check_int(m, name, minimum=1, maximum=n_components) for m in values]
     if sum(sizes) < n_components:
         raise OptionError(
-            f"every component must be seen by a client: {n_components} components need at least as many atoms; "
-            f"components_per_client makes {sum(sizes)}. Raise it, or the number of clients."
+            f"every component must belong to a client: {n_components} components need at least as many atoms; "
+            f"got {sum(sizes)} with these {name}. Raise {name}, or the number of clients."
         )
     return np.array(sizes, dtype=np.int64)
 
 
 def _choose(sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> Array:
-    """Let each client, the largest first, take the components that are most wanted still. Returns (K, r) of 0 and 1.
+    """Let each client, the largest first, take the components with most places left: (K, r) of 0 and 1.
 
-    A component that nobody took would still be wanted, and nobody took one wanted less: so everyone is taken.
+    Every component is taken: one that nobody took would have most places left.
     """
-    sees = np.zeros((sizes.size, wanted.size))
+    has = np.zeros((sizes.size, wanted.size))
     left = wanted.astype(np.float64)
     for k in np.lexsort((rng.random(sizes.size), -sizes)):
         taken = np.lexsort((rng.random(wanted.size), -left))[: sizes[k]]
-        sees[k, taken] = 1
+        has[k, taken] = 1
         left[taken] -= 1
-    return sees
+    return has
 
 
-def _mix(sees: Array, n_swaps: int, rng: np.random.Generator) -> None:
+def _mix(has: Array, n_swaps: int, rng: np.random.Generator) -> None:
     """Let random pairs of clients exchange a component that only one has for one that only the other has."""
-    pairs = rng.integers(len(sees), size=(n_swaps, 2))
+    pairs = rng.integers(len(has), size=(n_swaps, 2))
     for one, other in pairs:
-        mine, theirs = np.flatnonzero(sees[one] > sees[other]), np.flatnonzero(sees[other] > sees[one])
+        mine, theirs = np.flatnonzero(has[one] > has[other]), np.flatnonzero(has[other] > has[one])
         if mine.size and theirs.size:
             swapped = [rng.choice(mine), rng.choice(theirs)]
-            sees[one, swapped], sees[other, swapped] = sees[other, swapped], sees[one, swapped].copy()
+            has[one, swapped], has[other, swapped] = has[other, swapped], has[one, swapped].copy()

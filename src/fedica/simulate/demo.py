@@ -1,4 +1,4 @@
-"""The main job on real data, start to end: twelve clients, one message each, and six photographs come back."""
+"""The complete workflow on real data: twelve clients recover six mixed photographs from one message each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from fedica.simulate.photographs import (
     photograph_federation,
     unmix,
 )
-from fedica.simulate.picture import RecoveredPictures, draw_picture, import_matplotlib
+from fedica.simulate.picture import RecoveredPictures, draw_picture, matplotlib_figure
 from fedica.simulate.streams import stream
 
 PICTURE = "photographs.png"
@@ -44,15 +45,15 @@ class ClientRow:
     client : str
         Its name.
     fault : str
-        What is wrong with it.
+        Its fault; "none" if it has none.
     height, width : int
-        Pixels that it holds.
+        Size of its tile, in pixels.
     sent : int
-        Bytes of the one message that it sent.
+        Size of its message, in bytes.
     error : float
         Error of its own mixing matrix, divided by sqrt(r).
     verdict : str
-        What the server makes of it, knowing the contributions alone; empty if the default method does not judge.
+        The server's verdict, from the contributions alone; empty if the default method gives none.
     """
 
     client: str
@@ -66,7 +67,7 @@ class ClientRow:
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One way to put the contributions together: its name, its error divided by sqrt(r), and its seconds."""
+    """One method: its name, its error divided by sqrt(r), and the seconds it took."""
 
     method: str
     error: float
@@ -75,28 +76,28 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo found and where it left it.
+    """The results of the demo and the files it wrote.
 
     Parameters
     ----------
     clients : tuple of ClientRow
-        Every client by itself.
+        Every client alone.
     methods : tuple of MethodRow
         Every method of the server, on the same contributions.
     default : str
-        The method that the picture shows: what `aggregate` does when no method is named.
+        The method shown in the picture: the default of `aggregate`.
     pooled : float
-        Error of one ICA on all pixels in one place, the wrong ones with them.
+        Error of one ICA on the pooled pixels, the faulty ones included.
     pooled_honest : float
-        The same without the clients whose pixels are wrong: as if somebody had known them.
+        The same without the clients whose pixels are faulty.
     contributions : Path
         Folder with the clients' messages.
     picture : Path
         The picture.
     aggregate : Aggregate
-        What the default method made of the contributions.
+        Result of the default method.
     seconds : float
-        From start to end.
+        Total time.
     """
 
     clients: tuple[ClientRow, ...]
@@ -127,21 +128,21 @@ def run_demo(
     Parameters
     ----------
     directory : path-like
-        Where the contributions and the picture go; made if it does not exist.
+        Folder for the contributions and the picture; created if it does not exist.
     photographs : ndarray of shape (6, height, width), optional
-        Smaller pictures, say; those of `load_photographs` unless given.
+        Pictures to use instead of those of `load_photographs`, for example smaller ones.
     condition : float
         Condition number of the mixing matrix; 1: orthogonal. Above about 3 the grouping of "srf-ica" can fail.
     random_state : int
-        Draws the mixing matrix, the faults, and the order and signs in which the clients send their atoms: ICA leaves
-        both open, and the convention of `LocalICA` would help the methods that do not align.
+        Seed for the mixing matrix, the faults, and the order and signs in which the clients send their atoms: ICA
+        leaves both undetermined, and the convention of `LocalICA` would help the methods that do not align.
     progress : callable, optional
-        Called with one short text before each step.
+        Called with a short text before each step.
 
     Returns
     -------
     DemoResult
-        The same for the same ``random_state``, but for the seconds.
+        Reproducible for a given ``random_state``, except for the seconds.
 
     Raises
     ------
@@ -150,17 +151,11 @@ def run_demo(
     """
     start = time.perf_counter()
     say = progress or (lambda _: None)
-    import_matplotlib()  # says at once what is missing, not after the work
+    matplotlib_figure()  # fails before the work starts if matplotlib is missing
     originals = load_photographs() if photographs is None else photographs
     federation = photograph_federation(originals, condition=condition, random_state=random_state)
     folder = _make_folder(Path(directory) / "contributions")
-
-    sent = []
-    for client in federation.clients:
-        say(f"{client.name} fits its own pixels")
-        contribution = _fit(client.name, [client])
-        sent.append(folder / f"{client.name}.safetensors")
-        write_contribution(scramble(contribution, stream(random_state, "order", len(sent))), sent[-1])
+    sent = _fit_and_send(federation, folder, random_state, say)
 
     say("the server aggregates the contributions")
     received = [read_contribution(path) for path in sent]
@@ -171,37 +166,50 @@ def run_demo(
     honest = [client for client in federation.clients if client.honest]
     pooled, pooled_honest = (_error(_fit("pooled", group).atoms, federation) for group in (federation.clients, honest))
 
-    say("the picture is drawn")
-    lone = next(k for k, client in enumerate(federation.clients) if client.fault == "few pixels")
-    picture = Path(directory) / PICTURE
-    draw_picture(
-        federation,
-        lone=_recover(federation.clients[lone].name, received[lone].atoms, federation),
-        together=_recover(together.method, together.mixing, federation),
-        path=picture,
-    )
+    say("drawing the picture")
     return DemoResult(
-        clients=tuple(
-            ClientRow(
-                client=client.name,
-                fault=client.fault,
-                height=client.box[2],
-                width=client.box[3],
-                sent=path.stat().st_size,
-                error=_error(own.atoms, federation),
-                verdict="" if together.trust is None else together.trust[client.name].verdict,
-            )
-            for client, path, own in zip(federation.clients, sent, received, strict=True)
-        ),
+        clients=tuple(map(partial(_client_row, federation, together), federation.clients, sent, received)),
         methods=methods,
         default=together.method,
         pooled=pooled,
         pooled_honest=pooled_honest,
         contributions=folder,
-        picture=picture,
+        picture=_draw(federation, received, together, Path(directory) / PICTURE),
         aggregate=together,
         seconds=time.perf_counter() - start,
     )
+
+
+def _fit_and_send(federation: PhotographFederation, folder: Path, random_state: int, say: Progress) -> list[Path]:
+    """Fit every client and write its contribution, in random order and signs; return the files."""
+    sent = []
+    for k, client in enumerate(federation.clients, start=1):
+        say(f"{client.name} fits its own pixels")
+        sent.append(folder / f"{client.name}.safetensors")
+        write_contribution(scramble(_fit(client.name, [client]), stream(random_state, "order", k)), sent[-1])
+    return sent
+
+
+def _client_row(
+    federation: PhotographFederation, together: Aggregate, client: PhotographClient, path: Path, own: Contribution
+) -> ClientRow:
+    return ClientRow(
+        client=client.name,
+        fault=client.fault,
+        height=client.box[2],
+        width=client.box[3],
+        sent=path.stat().st_size,
+        error=_error(own.atoms, federation),
+        verdict="" if together.trust is None else together.trust[client.name].verdict,
+    )
+
+
+def _draw(federation: PhotographFederation, received: Sequence[Contribution], together: Aggregate, path: Path) -> Path:
+    """Draw what the first client with few pixels recovers, and what the federation recovers."""
+    k = next(k for k, client in enumerate(federation.clients) if client.fault == "few pixels")
+    lone = _recover(federation.clients[k].name, received[k].atoms, federation)
+    draw_picture(federation, lone=lone, together=_recover(together.method, together.mixing, federation), path=path)
+    return path
 
 
 def _make_folder(folder: Path) -> Path:
@@ -213,10 +221,10 @@ def _make_folder(folder: Path) -> Path:
 
 
 def _fit(name: str, clients: Sequence[PhotographClient]) -> Contribution:
-    """Fit one ICA to the differences of the clients' pixels; a client's own seed is no secret, so all take 0."""
+    """Fit one ICA to the differences of the clients' pixels; all clients use seed 0."""
     samples = np.concatenate([differences(client.pixels) for client in clients])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # few pixels may not be enough: a fault like the others
+        warnings.simplefilter("ignore", ConvergenceWarning)  # expected with few pixels
         return LocalICA(n_components=samples.shape[1], random_state=0).fit(samples).contribution(name)
 
 
@@ -234,7 +242,7 @@ def _error(mixing: Array, federation: PhotographFederation) -> float:
 
 
 def _recover(who: str, mixing: Array, federation: PhotographFederation) -> RecoveredPictures:
-    """Unmix the intensities of all pixels, and give every picture the order and sign of the original it resembles."""
+    """Unmix the intensities of all pixels, and match order and signs of the pictures to the originals."""
     pictures = unmix(mixing, federation.mixtures)
     found, original = (_pixels_as_columns(stack) for stack in (pictures, federation.sources))
     resembles = match(found, original)

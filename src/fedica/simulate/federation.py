@@ -1,26 +1,23 @@
-"""Federations with a known truth: the paper's generator, and more of what real federations are like."""
+"""Federations with a known truth: the paper's generator, extended by features of real federations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray, RandomState, check_int, check_number, readonly
-from fedica.errors import OptionError
+from fedica.arrays import Array, IntArray, RandomState, check_int, readonly
 from fedica.simulate.coverage import draw_coverage
 from fedica.simulate.laws import Law, find_law
 from fedica.simulate.mixing import random_mixing
+from fedica.simulate.settings import client_name, not_negative, per_client, share_of
 from fedica.simulate.streams import seed_of, stream
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, eq=False)
 class ClientData:
-    """What one client of a simulated federation holds.
+    """The data of one client of a simulated federation.
 
     Parameters
     ----------
@@ -42,10 +39,6 @@ class ClientData:
     components: IntArray
     corrupted: bool
 
-    def __post_init__(self) -> None:
-        for name in ("X", "sources", "components"):
-            object.__setattr__(self, name, readonly(getattr(self, name)))
-
     def __repr__(self) -> str:
         few = ", corrupted" if self.corrupted else ""
         return f"ClientData({self.name!r}: {self.X.shape[0]} samples, {self.components.size} components{few})"
@@ -53,7 +46,7 @@ class ClientData:
 
 @dataclass(frozen=True, eq=False)
 class Federation:
-    """A simulated federation: the data of every client, with the truth.
+    """A simulated federation: the data of every client, and the truth.
 
     Parameters
     ----------
@@ -66,12 +59,9 @@ class Federation:
     clients: tuple[ClientData, ...]
     mixing: Array
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mixing", readonly(self.mixing))
-
     @property
     def X(self) -> Array:
-        """All clients' data, one under the other: (n_1 + ... + n_K, d)."""
+        """All clients' data, stacked: (n_1 + ... + n_K, d)."""
         return np.concatenate([client.X for client in self.clients])
 
     @property
@@ -101,11 +91,11 @@ def federation(
     condition: float = 1.0,
     random_state: RandomState = 0,
 ) -> Federation:
-    """Draw a federation whose truth is known: one mixing matrix, K clients with data of their own.
+    """Draw a federation with a known truth: one mixing matrix, and data for each of K clients.
 
     The defaults are the paper's: orthonormal mixing of ten Bernoulli-Gaussian sources, no noise. Mixing matrix and
     coverage are drawn once; the data of client k is a function of the seed, k and the client's own settings, and does
-    not change with the number of clients or with what the others are like.
+    not change with the number or the settings of the other clients.
 
     Parameters
     ----------
@@ -116,19 +106,19 @@ def federation(
     n_features : int, optional
         d, at least r; r by default.
     n_samples : int or sequence of int
-        Samples of each client.
+        Number of samples of each client.
     corrupted_share : float
-        Share of clients that are corrupted, rounded half up: the first ones. They have ``corrupted_samples`` samples.
+        Share of clients that are corrupted, rounded half up; these are the first ones.
     corrupted_samples : int
-        Samples of a corrupted client.
+        Number of samples of a corrupted client.
     noise : float or sequence of float
         Standard deviation of Gaussian noise on every feature of each client; the sources have variance one.
     law : str, callable, or a sequence of them
-        The law of the sources at each client: a name of `fedica.simulate.LAWS`, with its parameter after a colon.
+        Distribution of the sources at each client: a name of `fedica.simulate.LAWS`, with its parameter after a colon.
     components_per_client : int or sequence of int, optional
         r_k; all r by default.
     coverage_skew : float
-        How many times as often the commonest component is seen as the rarest.
+        Ratio of the numbers of clients that have the commonest and the rarest component.
     condition : float
         Condition number of the mixing matrix; 1: orthonormal columns.
     random_state : int, RandomState, Generator or None
@@ -139,11 +129,10 @@ def federation(
     Federation
         The clients' data, and the truth.
     """
-    k_clients = check_int(n_clients, "n_clients", minimum=1)
-    r = check_int(n_components, "n_components", minimum=1)
-    seed = seed_of(random_state)
-    mixing = random_mixing(r if n_features is None else n_features, r, condition=condition, rng=stream(seed, "mixing"))
-    coverage = draw_coverage(k_clients, r, components_per_client, skew=coverage_skew, rng=stream(seed, "coverage"))
+    k_clients, seed = check_int(n_clients, "n_clients", minimum=1), seed_of(random_state)
+    mixing = random_mixing(n_features, n_components, condition=condition, rng=stream(seed, "mixing"))
+    rng = stream(seed, "coverage")
+    coverage = draw_coverage(k_clients, n_components, components_per_client, skew=coverage_skew, rng=rng)
     samples = [check_int(n, "n_samples", minimum=2) for n in per_client(n_samples, k_clients, "n_samples")]
     n_bad = share_of(corrupted_share, k_clients, "corrupted_share")
     samples[:n_bad] = [check_int(corrupted_samples, "corrupted_samples", minimum=2)] * n_bad
@@ -158,29 +147,6 @@ def federation(
         X = sources @ mixing[:, coverage[k]].T
         if noises[k] > 0:
             X += noises[k] * rng.standard_normal(X.shape)
-        clients.append(ClientData(client_name(k, k_clients), X, sources, coverage[k], k < n_bad))
-    return Federation(tuple(clients), mixing)
-
-
-def share_of(share: float, n_clients: int, name: str) -> int:
-    """Return how many clients a share is, rounded half up (Python's own round takes 4.5 to 4)."""
-    return int(np.floor(not_negative(share, name, at_most=1) * n_clients + 0.5 + 1e-9))
-
-
-def not_negative(value: object, name: str, *, at_most: float = np.inf) -> float:
-    """Return value as a float between 0 and the bound, both allowed; infinity is not."""
-    return check_number(value, name, above=-np.finfo(float).tiny, below=float(np.nextafter(at_most, np.inf)))
-
-
-def client_name(k: int, n_clients: int) -> str:
-    """Return the name of client k, with as many digits as keep the names in order."""
-    return f"client-{k + 1:0{len(str(n_clients))}d}"
-
-
-def per_client(value: _Value | Sequence[_Value], n_clients: int, name: str) -> list[_Value]:
-    """Return one value for each client: a single one is repeated, a sequence must be as long as there are clients."""
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
-        return [value] * n_clients
-    if len(value) != n_clients:
-        raise OptionError(f"{name} must be one value, or one for each of the {n_clients} clients; {len(value)} came.")
-    return list(value)
+        name = client_name(k, k_clients)
+        clients.append(ClientData(name, readonly(X), readonly(sources), readonly(coverage[k]), k < n_bad))
+    return Federation(tuple(clients), readonly(mixing))

@@ -1,13 +1,13 @@
-"""Figure 1 of the paper: the error of five ways to aggregate, against clients, samples and share of corrupted ones.
+"""Figure 1 of the paper: errors of five methods against the numbers of clients, samples and corrupted clients.
 
-One line more than the paper: the same solver on all data in one place, the limit of what any federation can reach.
+One line is added: the same solver on the pooled data, a limit for any federation.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,14 @@ from types import MappingProxyType
 import numpy as np
 
 from fedica.arrays import Array, check_choice, check_int, pick
-from fedica.errors import FedicaError
 from fedica.evaluate import recovery_error
 from fedica.local import LocalICA
 from fedica.records import Contribution
 from fedica.server import METHODS, aggregate
 from fedica.simulate.atoms import scramble
 from fedica.simulate.federation import Federation, federation
-from fedica.simulate.grid import Job, Row, run_grid
-from fedica.simulate.plots import Panel, draw_both, lines_of, summarise
+from fedica.simulate.grid import Job, Row, attempt, run_grid
+from fedica.simulate.plots import draw_both, lines_of, make_panel, summarise
 from fedica.simulate.streams import stream
 
 N_COMPONENTS = 10
@@ -38,20 +37,20 @@ POOLED = "pooled"
 
 @dataclass(frozen=True)
 class Preset:
-    """What the paper's text and the authors' code do not agree on.
+    """Settings in which the paper's text and the authors' code differ.
 
     Parameters
     ----------
     corrupted_samples : int
-        Samples of a corrupted client, where they are not what is varied.
+        Samples of a corrupted client, where they are not varied.
     ratio : float
-        Share of corrupted clients, where it is not what is varied.
+        Share of corrupted clients, where it is not varied.
     trials : int
         Independent trials per setting.
     n_init : int
         Random starts of k-means.
     centre : {"mean", "median"}
-        What the lines show; a median comes with a band between the quartiles.
+        What the lines show; a median has a band between the quartiles.
     """
 
     corrupted_samples: int
@@ -72,15 +71,15 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 def figure1_jobs(preset: str, trials: int | None = None) -> list[Job]:
     """Return the 20 settings of the figure's three panels, times the trials.
 
-    A trial's seed is its number: the settings share their mixing matrices and their clients' data as far as they can,
-    so that differences along a line are not between different draws.
+    A trial's seed is its number: settings share mixing matrices and clients' data as far as possible, so that
+    differences along a line are not due to different draws.
 
     Parameters
     ----------
     preset : {"paper", "code"}
         A name of ``PRESETS``.
     trials : int, optional
-        How many seeds; what the preset says by default.
+        Number of seeds; that of the preset by default.
     """
     chosen = pick(preset, "preset", PRESETS)
     n_trials = chosen.trials if trials is None else check_int(trials, "trials", minimum=1)
@@ -117,41 +116,37 @@ def figure1_trial(job: Job, methods: Sequence[str] = COMPARED) -> list[Row]:
     )
     start = time.perf_counter()
     contributions = fit_clients(drawn, seed)
-    local_seconds = (time.perf_counter() - start) / len(contributions)
-
-    def by_method(method: str) -> Array:
-        n_init = int(job["n_init"])
-        result = aggregate(contributions, N_COMPONENTS, method=method, n_init=n_init, random_state=seed)
-        return result.mixing
-
+    local_seconds = round((time.perf_counter() - start) / len(contributions), 6)
+    estimates: dict[str, Callable[[], Array]] = {
+        method: partial(_mixing, contributions, method, int(job["n_init"]), seed) for method in methods
+    }
+    estimates[POOLED] = partial(fit_atoms, drawn.X, seed)
     rows: list[Row] = []
-    for line in (*methods, POOLED):
-        start = time.perf_counter()
-        try:
-            estimate = fit_atoms(drawn.X, seed) if line == POOLED else by_method(line)
-            status, error = "ok", recovery_error(estimate, drawn.mixing)
-            relative, frobenius = error.relative, error.frobenius
-        except FedicaError as failure:
-            status, relative, frobenius = f"{type(failure).__name__}: {failure}", np.nan, np.nan
-        seconds = time.perf_counter() - start
+    for line, estimate in estimates.items():
+        found, status, seconds = attempt(estimate)
+        error = None if found is None else recovery_error(found, drawn.mixing)
         rows.append(
             {
                 "method": line,
-                "error": float(relative),
-                "frobenius": float(frobenius),
-                "seconds": round(seconds, 6),
-                "local_seconds": round(local_seconds, 6),
+                "error": np.nan if error is None else float(error.relative),
+                "frobenius": np.nan if error is None else float(error.frobenius),
+                "seconds": seconds,
+                "local_seconds": local_seconds,
                 "status": status,
             }
         )
     return rows
 
 
-def fit_clients(drawn: Federation, seed: int) -> list[Contribution]:
-    """Run the paper's local solver at every client, and give its atoms a random signed permutation.
+def _mixing(contributions: Sequence[Contribution], method: str, n_init: int, seed: int) -> Array:
+    return aggregate(contributions, N_COMPONENTS, method=method, n_init=n_init, random_state=seed).mixing
 
-    The permutation matters: the solver's own order and signs are a convention that clients would share, and that
-    would help the methods that align nothing.
+
+def fit_clients(drawn: Federation, seed: int) -> list[Contribution]:
+    """Run the paper's local solver at every client, and apply a random signed permutation to its atoms.
+
+    Without the permutation, the solver's convention for order and signs, shared by all clients, would help the methods
+    that align nothing.
     """
     return [
         scramble(
@@ -163,10 +158,10 @@ def fit_clients(drawn: Federation, seed: int) -> list[Contribution]:
 
 
 def fit_atoms(X: Array, seed: int) -> Array:
-    """Return the atoms of the paper's solver, Eq. (2): (d, r), or fewer where the data has fewer directions.
+    """Return the atoms of the paper's solver, Eq. (2): (d, r), or fewer where the data has lower rank.
 
-    At 50 samples one source in 200 is zero in all of them (0.9 ** 50), and its client then has nine atoms. A bad fit of
-    few samples is part of the experiment: nobody is to be warned of it.
+    At 50 samples one source in 200 is zero in all of them (0.9 ** 50), and its client then has nine atoms. Poor fits
+    from few samples are part of the experiment, so warnings are suppressed.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -183,16 +178,16 @@ def reproduce_figure1(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> list[Row]:
-    """Run the figure's settings, or what an earlier run into the same folder left undone, and return all rows.
+    """Run the figure's settings, or those missing from an earlier run into the same folder, and return all rows.
 
     Parameters
     ----------
     preset : {"paper", "code"}
-        Whose settings.
+        Settings of the paper's text or of its authors' code.
     folder : Path
-        Where ``figure-1-PRESET.csv`` is kept.
+        Folder of ``figure-1-PRESET.csv``.
     also : sequence of str
-        Methods of `fedica.aggregate` beside the paper's five, on the same contributions.
+        Methods of `fedica.aggregate` in addition to the paper's five, on the same contributions.
     trials, n_jobs, progress
         As in `figure1_jobs` and `fedica.simulate.grid.run_grid`.
     """
@@ -216,19 +211,14 @@ def draw_figure1(rows: Sequence[Row], preset: str, *, folder: Path) -> tuple[lis
     Returns
     -------
     files : list of Path
-        What was written.
+        The files written.
     missing : str
-        Why there is no PNG, if there is none.
+        Why there is no PNG, or empty.
     """
     centre = pick(preset, "preset", PRESETS).centre
     panels = [
-        Panel(
-            title,
-            x_label,
-            tuple(
-                summarise([row for row in rows if row["panel"] == name], line, centre=centre) for line in lines_of(rows)
-            ),
-            log_x,
+        make_panel(
+            [row for row in rows if row["panel"] == name], lines_of(rows), title, x_label, centre=centre, log_x=log_x
         )
         for name, (title, x_label, log_x) in PANELS.items()
     ]
@@ -240,7 +230,7 @@ def draw_figure1(rows: Sequence[Row], preset: str, *, folder: Path) -> tuple[lis
 
 
 def table_figure1(rows: Sequence[Row], preset: str) -> tuple[list[str], list[list[str]]]:
-    """Return headings and lines of a table: the centre of every method's errors in every setting."""
+    """Return headings and lines of a table: the mean or median error of every method in every setting."""
     centre = pick(preset, "preset", PRESETS).centre
     lines = []
     for name in PANELS:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, RandomState, check_int, check_number, polar, unit
+from fedica.arrays import Array, RandomState, check_int, check_number, polar, readonly, unit
 from fedica.errors import FedicaError, InputError, OptionError
 from fedica.evaluate import recovery_error
 from fedica.records import Contribution
 from fedica.simulate.atoms import AtomFederation, scramble
-from fedica.simulate.federation import share_of
+from fedica.simulate.settings import share_of
 from fedica.simulate.streams import seed_of, stream
 
 Server = Callable[[Sequence[Contribution]], Array]
@@ -100,7 +100,7 @@ def choose_attackers(federation: AtomFederation, share: float, random_state: Ran
     order = stream(seed, "attackers").permutation(n_clients)
     honest = np.ones(n_clients, dtype=bool)
     honest[order[:n_attackers]] = False
-    return Scene(replace(federation, honest=honest), seed)
+    return Scene(replace(federation, honest=readonly(honest)), seed)
 
 
 def whole(strength: float) -> int:

@@ -1,7 +1,7 @@
-"""Run a grid of jobs side by side and keep every finished one: flat rows in a CSV file that survives Ctrl-C.
+"""Run a grid of jobs in parallel and keep every finished one: flat rows in a CSV file that survives Ctrl-C.
 
 A job is a mapping from names to values, its seed among them. It gives one row for each line of the figure (a method),
-and its rows reach the file in one piece. A grid that is started again reads the file first and runs what is missing.
+and its rows are written together. A grid that is restarted reads the file first and runs only what is missing.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ import io
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 from threadpoolctl import threadpool_limits
 
 from fedica.arrays import check_int
-from fedica.errors import FormatError
+from fedica.errors import FedicaError, FormatError
 from fedica.exchange.files import read_bounded, write_atomic
 from fedica.version import __version__
 
 Value = str | int | float
 Row = dict[str, Value]
 Job = Mapping[str, Value]
+_Result = TypeVar("_Result")
 
 MAX_BYTES = 2**30
-"""The largest file of rows that is read back."""
+"""Largest file of rows that is read."""
 
 
 def run_grid(
@@ -48,18 +50,18 @@ def run_grid(
     Parameters
     ----------
     jobs : sequence of mapping
-        The settings of each job, the same names in each. With the version of fedica they are what a row is known by.
+        The settings of each job, with the same names in each. Settings and version of fedica identify a row.
     work : callable
         Takes a job and returns its rows: a dict with "method" and the results, one for each of ``lines``. It must be
-        importable by another process, and depend on nothing but the job.
+        importable by another process, and depend on the job alone.
     path : Path
         The CSV file. Rows of other jobs in it are kept.
     lines : sequence of str
         The methods; a job is finished when the file holds a row for each.
     n_jobs : int, optional
-        Processes; as many as there are cores by default. One: in this process.
+        Number of processes; one per core by default. One: in this process.
     progress : bool
-        Whether to show a progress bar on stderr; it stays silent where that is not a terminal.
+        Whether to show a progress bar on stderr, if that is a terminal.
 
     Returns
     -------
@@ -83,16 +85,24 @@ def run_grid(
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read a file of rows back, numbers as numbers; a last line without its end was torn, and is left out."""
+    """Read a file of rows, numbers as numbers; an incomplete last line is left out."""
     text = read_bounded(path, limit=MAX_BYTES, what="a file of rows").decode("utf-8", "replace")
-    whole = text[: text.rfind("\n") + 1]
-    reader = csv.DictReader(io.StringIO(whole, newline=""))
-    return [{name: _number(value) for name, value in row.items() if name is not None} for row in reader]
+    return _parse(text[: text.rfind("\n") + 1])
+
+
+def attempt(work: Callable[[], _Result]) -> tuple[_Result | None, str, float]:
+    """Run work; return its result (None if fedica raises an error), "ok" or the error, and the seconds it took."""
+    start = time.perf_counter()
+    try:
+        result, status = work(), "ok"
+    except FedicaError as failure:
+        result, status = None, f"{type(failure).__name__}: {failure}"
+    return result, status, round(time.perf_counter() - start, 6)
 
 
 @lru_cache(maxsize=1)
 def versions() -> Mapping[str, str]:
-    """Return what computed a row: the version of fedica and of what it stands on."""
+    """Return the versions of fedica and of its numerical dependencies, which are written into every row."""
     return {
         "fedica": __version__,
         "numpy": version("numpy"),
@@ -112,7 +122,7 @@ class _Table:
         self._jobs: dict[tuple[str, ...], dict[str, Row]] = {}
         if path.exists():
             self._take(read_rows(path))
-            self._write()  # without what an interruption tore
+            self._write()  # without an incomplete last line
 
     def holds(self, job: Job) -> bool:
         """Whether all lines of the job are there."""
@@ -124,10 +134,11 @@ class _Table:
         return [found[line] for line in self._lines]
 
     def append(self, rows: list[Row]) -> None:
-        """Add the rows of one finished job to the end of the file, in one write that is flushed to disk."""
-        # Through text and back, so that a row is the same whether it was just computed or read from the file.
-        text = _csv(rows, self._columns or list(rows[0]), header=False)
-        rows = _parse(text, self._columns or list(rows[0]))
+        """Append the rows of one finished job to the file, in one write that is flushed to disk."""
+        # Through text and back, so that a new row equals one read from the file.
+        columns = self._columns or list(rows[0])
+        text = _csv(rows, columns, header=False)
+        rows = _parse(text, columns)
         if not self._path.exists() or not self._columns:
             self._take(rows)
             self._write()
@@ -140,7 +151,7 @@ class _Table:
             os.fsync(stream.fileno())
 
     def tidy(self, jobs: Sequence[Job]) -> None:
-        """Rewrite the file in the order of the jobs, whatever the order in which they finished; other rows follow."""
+        """Rewrite the file in the order of the jobs, not of their completion; other rows follow."""
         order = {self._key(job): None for job in jobs}
         self._jobs = {key: self._jobs[key] for key in [*order, *(k for k in self._jobs if k not in order)]}
         if self._columns:
@@ -169,7 +180,7 @@ class _Table:
 
 
 def _with_one_thread(work: Callable[[Job], list[Row]], job: Job) -> tuple[Job, list[Row]]:
-    """Run one job; the jobs fill the cores, so that inside each one thread is enough."""
+    """Run one job in one thread: the jobs themselves occupy the cores."""
     with threadpool_limits(1):
         return job, work(job)
 
@@ -179,7 +190,7 @@ def _bar(show: bool, *, done: int, total: int) -> Iterator[Callable[[], Any]]:
     if not (show and sys.stderr.isatty()):
         yield lambda: None
         return
-    from rich.console import Console  # noqa: PLC0415 - only where somebody looks
+    from rich.console import Console  # noqa: PLC0415 - only for a terminal
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -197,9 +208,9 @@ def _csv(rows: Iterable[Row], columns: Sequence[str], *, header: bool) -> str:
     return text.getvalue()
 
 
-def _parse(text: str, columns: Sequence[str]) -> list[Row]:
+def _parse(text: str, columns: Sequence[str] | None = None) -> list[Row]:
     reader = csv.DictReader(io.StringIO(text, newline=""), columns)
-    return [{name: _number(value) for name, value in row.items()} for row in reader]
+    return [{name: _number(value) for name, value in row.items() if name is not None} for row in reader]
 
 
 def _number(value: str) -> Value:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, unit
-from fedica.simulate.federation import not_negative
 from fedica.simulate.forging import Forge, Scene
+from fedica.simulate.settings import not_negative
 
 
 def alie(scene: Scene, strength: float, colluding: bool) -> Forge:

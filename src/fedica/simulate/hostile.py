@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, check_number, polar, unit
-from fedica.simulate.federation import not_negative
 from fedica.simulate.forging import Forge, Forged, Scene, whole
+from fedica.simulate.settings import not_negative
 
 
 def random_bases(scene: Scene, strength: float, colluding: bool) -> Forge:

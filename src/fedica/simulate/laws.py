@@ -1,7 +1,7 @@
-"""Source laws by name: functions from a random generator and a size to independent draws.
+"""Distributions of sources by name: functions from a random generator and a size to independent draws.
 
-Every law has mean zero and, where its variance is finite, variance one, so that a noise level means the same for all
-of them. (The paper's Bernoulli(0.1) x N(0, 1) is not scaled; ICA does not see the difference.)
+Every law has mean zero and, where its variance is finite, variance one, so that noise levels are comparable. (The
+paper's Bernoulli(0.1) x N(0, 1) is not scaled; ICA is invariant to the scale.)
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _PARAMETER: Mapping[str, tuple[str, float]] = {
     "bernoulli-gaussian": ("sparsity", float(np.nextafter(1, 2))),
     "student-t": ("df", np.inf),
 }
-"""The one parameter of a law that has one, and what it must stay below."""
+"""The parameter of each law that has one, and its exclusive upper bound."""
 
 
 def find_law(law: str | Law) -> Law:
@@ -88,7 +88,7 @@ def find_law(law: str | Law) -> Law:
     Parameters
     ----------
     law : str or callable
-        A name of ``LAWS``, or any function ``(rng, size) -> draws``, which is returned as it is.
+        A name of ``LAWS``, or a function ``(rng, size) -> draws``, which is returned unchanged.
     """
     if callable(law):
         return law
@@ -97,7 +97,7 @@ def find_law(law: str | Law) -> Law:
     if not colon:
         return LAWS[name]
     if name not in _PARAMETER:
-        raise OptionError(f"the source law {name!r} has no parameter; {law!r} came. Those that have: {[*_PARAMETER]}.")
+        raise OptionError(f"the source law {name!r} has no parameter; got {law!r}. Laws with one: {[*_PARAMETER]}.")
     parameter, below = _PARAMETER[name]
     number = check_number(value, f"the {parameter} of the source law {name!r}", above=0, below=below)
     return partial(LAWS[name], **{parameter: number})

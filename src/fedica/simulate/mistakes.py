@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, check_number
-from fedica.simulate.federation import not_negative
 from fedica.simulate.forging import Forge, Forged, Scene, whole
+from fedica.simulate.settings import not_negative
 
 
 def permuted_channels(scene: Scene, strength: float, colluding: bool) -> Forge:

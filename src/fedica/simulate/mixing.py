@@ -9,15 +9,14 @@ from scipy.stats import random_correlation
 from fedica.arrays import Array, check_int, check_number, polar, unit
 
 
-def random_mixing(n_features: int, n_components: int, *, condition: float, rng: np.random.Generator) -> Array:
-    """Draw a (d, r) matrix with unit columns whose largest and smallest singular values have the ratio ``condition``.
+def random_mixing(n_features: int | None, n_components: int, *, condition: float, rng: np.random.Generator) -> Array:
+    """Draw a (d, r) matrix with unit columns and the given condition number; d is r unless given.
 
-    One: the nearest orthonormal matrix to a Gaussian one, as in the paper. Above: its Gram matrix is a random
-    correlation matrix with geometrically spaced eigenvalues, so that scaling the columns to one does not change the
-    condition number that was asked for.
+    Condition 1: the orthonormal matrix nearest to a Gaussian one, as in the paper. Above: the Gram matrix is a random
+    correlation matrix with geometrically spaced eigenvalues, so that the columns have unit norm without rescaling.
     """
     r = check_int(n_components, "n_components", minimum=1)
-    d = check_int(n_features, "n_features", minimum=r)
+    d = check_int(r if n_features is None else n_features, "n_features", minimum=r)
     ratio = check_number(condition, "condition", above=np.nextafter(1, 0), below=1e5)
     basis = polar(rng.standard_normal((d, r)))
     if ratio == 1 or r == 1:

@@ -1,8 +1,8 @@
-"""Six mixed photographs, held in pieces by twelve clients, five of them bad: a federation with a result to look at.
+"""Six mixed photographs, split among twelve clients of which five are bad: a federation with a visible result.
 
-Every client sees the same six channels (mixtures of the photographs) on its own piece of the picture plane. Raw pixels
-are nearly Gaussian, so a client fits on differences of neighbouring pixels: a linear filter that keeps the mixing
-matrix and makes the sources sparse.
+Every client has the same six channels (mixtures of the photographs) on its own tile of the picture plane. Raw pixels
+are nearly Gaussian, so clients fit differences of neighbouring pixels: a linear filter that preserves the mixing matrix
+and makes the sources sparse.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 
 from fedica.arrays import Array, RandomState, readonly
 from fedica.errors import InputError, MissingExtraError
-from fedica.simulate.federation import client_name
 from fedica.simulate.mixing import random_mixing
+from fedica.simulate.settings import client_name
 from fedica.simulate.streams import seed_of, stream
 
 PHOTOGRAPHS = ("camera", "astronaut", "brick", "grass", "gravel", "moon")
-"""Names of the photographs in `skimage.data`; each is inside the scikit-image wheel, none is downloaded."""
+"""Names of the photographs in `skimage.data`; all are part of the scikit-image wheel, so nothing is downloaded."""
 
 GRID = (3, 4)
-"""The picture plane is cut into this many rows and columns of tiles, one a client."""
+"""Rows and columns of tiles in the picture plane, one tile per client."""
 
-FEW = 24
-"""Side of the only piece that a client with few pixels holds."""
+SMALL_SIDE = 24
+"""Side, in pixels, of the piece held by a client with few pixels."""
 
 LUMINANCE = (0.2125, 0.7154, 0.0721)
 """Weights of red, green and blue in a grey value, as in `skimage.color.rgb2gray`."""
@@ -34,18 +34,18 @@ LUMINANCE = (0.2125, 0.7154, 0.0721)
 
 @dataclass(frozen=True, eq=False)
 class PhotographClient:
-    """One client: its piece of the mixtures, as it sees them.
+    """One client and its piece of the mixtures.
 
     Parameters
     ----------
     name : str
         Its name.
     fault : str
-        What is wrong with it, a key of `FAULTS`.
+        Its fault, a key of `FAULTS`.
     box : tuple of int
-        Top, left, height, width of its piece in the picture plane.
+        Top, left, height and width of its piece in the picture plane.
     pixels : ndarray of shape (channels, height, width)
-        What its instrument recorded there.
+        Its recording, with its fault.
     """
 
     name: str
@@ -55,26 +55,26 @@ class PhotographClient:
 
     @property
     def honest(self) -> bool:
-        """Whether its pixels are right, however few they are."""
+        """Whether its pixels are correct, even if they are few."""
         return self.fault in ("none", "few pixels")
 
 
 @dataclass(frozen=True, eq=False)
 class PhotographFederation:
-    """The clients, and the truth that none of them knows.
+    """The clients, and the truth.
 
     Parameters
     ----------
     names : tuple of str
-        Of the photographs.
+        Names of the photographs.
     sources : ndarray of shape (6, height, width)
         The photographs, each of mean zero and variance one.
     mixing : ndarray of shape (6, 6)
-        What mixed them; unit columns, not orthogonal.
+        The mixing matrix; unit columns, not orthogonal.
     mixtures : ndarray of shape (6, height, width)
-        The mixed photographs, free of any client's faults.
+        The mixed photographs, without the clients' faults.
     clients : tuple of PhotographClient
-        Row by row over the picture plane.
+        In row-major order of their tiles.
     """
 
     names: tuple[str, ...]
@@ -105,16 +105,16 @@ def load_photographs() -> Array:
 def photograph_federation(
     photographs: Array, *, condition: float = 3.0, random_state: RandomState = None
 ) -> PhotographFederation:
-    """Mix the photographs by one random matrix and hand every client its tile, spoilt by its fault.
+    """Mix the photographs by one random matrix, and give every client its tile, with its fault.
 
     Parameters
     ----------
     photographs : ndarray of shape (6, height, width)
-        What `load_photographs` gives, or a smaller version; each tile must hold a piece of `FEW` x `FEW` pixels.
+        Those of `load_photographs`, or smaller ones; a tile has at least `SMALL_SIDE` x `SMALL_SIDE` pixels.
     condition : float
         Condition number of the mixing matrix; 1: orthogonal.
     random_state : int, RandomState, Generator or None
-        Draws the mixing matrix and the faults.
+        Seed for the mixing matrix and the faults.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def photograph_federation(
     """
     sources = _standardised(photographs)
     seed, r, n_clients = seed_of(random_state), len(PHOTOGRAPHS), len(FAULT_OF_CLIENT)
-    mixing = random_mixing(r, r, condition=condition, rng=stream(seed, "mixing"))
+    mixing = random_mixing(None, r, condition=condition, rng=stream(seed, "mixing"))
     mixtures = np.tensordot(mixing, sources, axes=1)
     clients = tuple(
         _client(client_name(k, n_clients), FAULT_OF_CLIENT[k], tile, mixtures, stream(seed, "client", k))
@@ -139,7 +139,7 @@ def photograph_federation(
 
 
 def differences(pixels: Array) -> Array:
-    """Differences of neighbouring pixels, across and down, one a row.
+    """Return the horizontal and vertical differences of neighbouring pixels, one per row.
 
     pixels : (channels, height, width). Returns (height * (width - 1) + (height - 1) * width, channels).
     """
@@ -156,11 +156,12 @@ def unmix(mixing: Array, mixtures: Array) -> Array:
 
 def _standardised(photographs: Array) -> Array:
     if photographs.ndim != 3 or photographs.shape[0] != len(PHOTOGRAPHS):
-        raise InputError(f"photographs must have shape ({len(PHOTOGRAPHS)}, height, width); {photographs.shape} came.")
+        n = len(PHOTOGRAPHS)
+        raise InputError(f"photographs must have shape ({n}, height, width); got {photographs.shape}.")
     smallest = min(side // cut for side, cut in zip(photographs.shape[1:], GRID, strict=True))
-    if smallest < FEW:
+    if smallest < SMALL_SIDE:
         raise InputError(
-            f"every client's tile must be at least {FEW} pixels high and wide; pictures of {photographs.shape[1]} x "
+            f"every tile must be at least {SMALL_SIDE} pixels high and wide; pictures of {photographs.shape[1]} x "
             f"{photographs.shape[2]} give tiles of {smallest}. Give larger pictures."
         )
     deviation = photographs.std(axis=(1, 2), keepdims=True)
@@ -184,8 +185,8 @@ def _client(
 ) -> PhotographClient:
     top, left, height, width = box
     if fault == "few pixels":
-        top, left = top + (height - FEW) // 2, left + (width - FEW) // 2
-        height = width = FEW
+        top, left = top + (height - SMALL_SIDE) // 2, left + (width - SMALL_SIDE) // 2
+        height = width = SMALL_SIDE
     piece = mixtures[:, top : top + height, left : left + width]
     return PhotographClient(name, fault, (top, left, height, width), readonly(FAULTS[fault](piece, rng)))
 
@@ -203,7 +204,7 @@ def _wrong_gains(piece: Array, rng: np.random.Generator) -> Array:
 
 
 def _swapped_channels(piece: Array, rng: np.random.Generator) -> Array:
-    return np.roll(piece, 1, axis=0)  # every cable one socket on: no channel is where it should be
+    return np.roll(piece, 1, axis=0)  # every channel is in the place of the next
 
 
 FAULTS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
@@ -213,11 +214,11 @@ FAULTS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
     "wrong gains": _wrong_gains,
     "swapped channels": _swapped_channels,
 }
-"""What a client's fault does to its piece of the mixtures."""
+"""Effect of each fault on a client's piece of the mixtures."""
 
 FAULT_OF_CLIENT = (
     *("none", "none", "few pixels", "none"),
     *("noise", "none", "none", "few pixels"),
     *("none", "wrong gains", "none", "swapped channels"),
 )
-"""The fault of each client: seven are good, two hold few pixels, three hold pixels that are wrong."""
+"""Fault of each client: seven have none, two have few pixels, three have faulty pixels."""

@@ -1,8 +1,9 @@
-"""The demo's picture: mixtures, what one client alone recovers, what the federation recovers, the originals."""
+"""The demo's picture: mixtures, recovery by one client, recovery by the federation, originals."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedica.arrays import Array
-from fedica.errors import MissingExtraError
 from fedica.exchange.files import write_atomic
 from fedica.simulate.photographs import PhotographFederation
+from fedica.simulate.plots import figure_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,16 +24,16 @@ INK, QUIET, GOOD, BAD = "#1b1f24", "#68707a", "#0b7a4b", "#c4431c"
 
 @dataclass(frozen=True, eq=False)
 class RecoveredPictures:
-    """What a mixing matrix makes of the mixtures.
+    """The pictures that a mixing matrix recovers from the mixtures.
 
     Parameters
     ----------
     who : str
         The client or the method that found the matrix.
     pictures : ndarray of shape (r, height, width)
-        In the order and with the signs of the originals.
+        With the order and signs of the originals.
     correlations : ndarray of shape (r,)
-        Of each picture with its original.
+        Correlation of each picture with its original.
     error : float
         Error of the matrix, divided by sqrt(r).
     """
@@ -42,16 +43,15 @@ class RecoveredPictures:
     correlations: Array
     error: float
 
+    @property
+    def captions(self) -> list[str]:
+        """The correlations as captions."""
+        return [f"correlation {c:.3f}" for c in self.correlations]
 
-def import_matplotlib() -> type[Figure]:
+
+def matplotlib_figure() -> type[Figure]:
     """Return matplotlib's Figure class, or say how to install it."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, loaded on demand
-    except ImportError as error:
-        raise MissingExtraError(
-            "the picture needs matplotlib, which is not installed. Run: pip install 'fedica[demo]'"
-        ) from error
-    return Figure
+    return figure_class("the picture", "demo")
 
 
 def draw_picture(
@@ -62,34 +62,14 @@ def draw_picture(
     Parameters
     ----------
     federation : PhotographFederation
-        Gives the mixtures, the clients' pieces and the originals.
+        The mixtures, the clients' tiles and the originals.
     lone, together : RecoveredPictures
-        One client by itself; the federation.
+        Recovered by one client, and by the federation.
     path : Path
         The file.
     """
-    figure = import_matplotlib()(figsize=(12.6, 8.35), dpi=100, facecolor="white")
-    n_clients, n_bad = len(federation.clients), sum(client.fault != "none" for client in federation.clients)
-    height, width = next(client.box[2:] for client in federation.clients if client.name == lone.who)
-    channels = [f"channel {k + 1}" for k in range(len(federation.mixtures))]
-    rows = (
-        ("Mixtures", f"{n_clients} clients, a tile each;\n{n_bad} bad ones in red", INK, federation.mixtures, channels),
-        (
-            f"{lone.who} alone",
-            f"{height} x {width} pixels\nerror {lone.error:.3f}",
-            BAD,
-            lone.pictures,
-            _correlations(lone),
-        ),
-        (
-            "Federation",
-            f"one message a client\n{together.who}: error {together.error:.3f}",
-            GOOD,
-            together.pictures,
-            _correlations(together),
-        ),
-        ("Originals", "seen by nobody", INK, federation.sources, federation.names),
-    )
+    figure = matplotlib_figure()(figsize=(12.6, 8.35), dpi=100, facecolor="white")
+    rows = _rows(federation, lone, together)
     grid = figure.add_gridspec(4, 6, left=0.152, right=0.994, top=0.973, bottom=0.008, wspace=0.035, hspace=0.13)
     for i, (title, detail, colour, pictures, captions) in enumerate(rows):
         axes = [figure.add_subplot(grid[i, k]) for k in range(len(pictures))]
@@ -105,8 +85,22 @@ def draw_picture(
     _save(figure, path)
 
 
-def _correlations(recovered: RecoveredPictures) -> list[str]:
-    return [f"correlation {c:.3f}" for c in recovered.correlations]
+def _rows(
+    federation: PhotographFederation, lone: RecoveredPictures, together: RecoveredPictures
+) -> list[tuple[str, str, str, Array, Sequence[str]]]:
+    """Return title, detail, colour, pictures and captions of each row."""
+    n_bad = sum(client.fault != "none" for client in federation.clients)
+    height, width = next(client.box[2:] for client in federation.clients if client.name == lone.who)
+    clients = f"{len(federation.clients)} clients, a tile each;\n{n_bad} bad ones in red"
+    alone = f"{height} x {width} pixels\nerror {lone.error:.3f}"
+    joint = f"one message per client\n{together.who}: error {together.error:.3f}"
+    channels = [f"channel {k + 1}" for k in range(len(federation.mixtures))]
+    return [
+        ("Mixtures", clients, INK, federation.mixtures, channels),
+        (f"{lone.who} alone", alone, BAD, lone.pictures, lone.captions),
+        ("Federation", joint, GOOD, together.pictures, together.captions),
+        ("Originals", "unknown to the clients", INK, federation.sources, federation.names),
+    ]
 
 
 def _show(ax: Axes, picture: Array) -> None:
@@ -129,7 +123,7 @@ def _outline_clients(ax: Axes, federation: PhotographFederation) -> None:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    """Save with a palette of 256 colours: grey photographs need no more, and the file is half as large."""
+    """Save with a palette of 256 colours: enough for grey photographs, and half the file size."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
     drawn, small = io.BytesIO(), io.BytesIO()

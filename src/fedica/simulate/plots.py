@@ -1,4 +1,4 @@
-"""Lines with bands in a row of panels on a log axis: the same figure as a PNG and as an interactive page."""
+"""Panels of lines with bands on a logarithmic axis: one figure as a PNG and as an interactive page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from fedica.arrays import Array, check_choice
 from fedica.errors import MissingExtraError
 from fedica.exchange.files import write_atomic
 from fedica.simulate.grid import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INK, QUIET, GRID = "#1b1f24", "#68707a", "#e3e6ea"
 
@@ -32,7 +35,7 @@ STYLES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
         "honest": ("honest clients, true labels", "#1b1f24", "dash"),
     }
 )
-"""How each line looks, the same in every figure."""
+"""Appearance of each line, the same in every figure."""
 
 _DASHES = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5))}
 _OTHERS = ("#cc79a7", "#7f3c8d", "#a5aa99", "#e68310")
@@ -40,14 +43,14 @@ _OTHERS = ("#cc79a7", "#7f3c8d", "#a5aa99", "#e68310")
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One method in one panel: x, the centre of its errors, and a band around it (equal to the centre: none).
+    """One method in one panel: x, the centre of its errors, and a band (none if it equals the centre).
 
     Parameters
     ----------
     name : str
         The method.
     x, centre, low, high : ndarray of shape (n,)
-        x in rising order.
+        x in ascending order.
     """
 
     name: str
@@ -64,7 +67,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One panel: a title, what x is, and the lines."""
+    """One panel: a title, the label of x, and the lines."""
 
     title: str
     x_label: str
@@ -73,7 +76,7 @@ class Panel:
 
     @property
     def ticks(self) -> Array:
-        """Where something was measured."""
+        """The values of x at which a line was measured."""
         return np.unique(np.concatenate([np.empty(0), *(line.x for line in self.lines)]))
 
 
@@ -83,11 +86,11 @@ def summarise(rows: Sequence[Row], name: str, *, centre: str) -> Line:
     Parameters
     ----------
     rows : sequence of dict
-        Rows with "method", "x" and "error"; rows without a number are left out.
+        Rows with "method", "x" and "error"; rows with a NaN error are left out.
     name : str
-        The method to take.
+        The method.
     centre : {"mean", "median"}
-        A median comes with the quartiles as its band, a mean with none.
+        A median has the quartiles as its band, a mean has none.
     """
     check_choice(centre, "centre", ("mean", "median"))
     errors: dict[float, list[float]] = {}
@@ -103,19 +106,37 @@ def summarise(rows: Sequence[Row], name: str, *, centre: str) -> Line:
 
 
 def lines_of(rows: Sequence[Row]) -> list[str]:
-    """Return the methods that rows speak of, in the order in which they come."""
+    """Return the methods of the rows, in order of appearance."""
     return list(dict.fromkeys(str(row["method"]) for row in rows))
 
 
+def make_panel(
+    rows: Sequence[Row], names: Sequence[str], title: str, x_label: str, *, centre: str, log_x: bool = False
+) -> Panel:
+    """Return the panel with one line per method; ``centre`` as in `summarise`."""
+    return Panel(title, x_label, tuple(summarise(rows, name, centre=centre) for name in names), log_x)
+
+
+def figure_class(what: str, extra: str) -> type[Figure]:
+    """Return matplotlib's Figure class, or say which extra of fedica installs it."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, loaded on demand
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs matplotlib, which is not installed. Run: pip install 'fedica[{extra}]'"
+        ) from error
+    return Figure
+
+
 def draw_both(panels: Sequence[Panel], stem: Path, *, title: str, y_label: str) -> tuple[list[Path], str]:
-    """Write STEM.png and STEM.html; without matplotlib the page alone.
+    """Write STEM.png and STEM.html; without matplotlib, only the page.
 
     Returns
     -------
     files : list of Path
-        What was written.
+        The files written.
     missing : str
-        Why there is no PNG, if there is none.
+        Why there is no PNG, or empty.
     """
     page, picture = stem.with_name(f"{stem.name}.html"), stem.with_name(f"{stem.name}.png")
     draw_html(panels, page, title=title, y_label=y_label)
@@ -127,21 +148,15 @@ def draw_both(panels: Sequence[Panel], stem: Path, *, title: str, y_label: str) 
 
 
 def draw_png(panels: Sequence[Panel], path: Path, *, title: str, y_label: str) -> None:
-    """Draw the panels side by side (four a row at most) and save them as a PNG.
+    """Draw the panels side by side (at most four per row) and save them as a PNG.
 
     Raises
     ------
     MissingExtraError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, loaded on demand
-    except ImportError as error:
-        raise MissingExtraError(
-            "the PNG needs matplotlib, which is not installed. Run: pip install 'fedica[figures]'"
-        ) from error
     n_rows, n_columns = _shape(len(panels))
-    figure = Figure(figsize=(4.1 * n_columns, 3.5 * n_rows + 1.1), layout="constrained")
+    figure = figure_class("the PNG", "figures")(figsize=(4.1 * n_columns, 3.5 * n_rows + 1.1), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
     looks = _looks(panels)
     for axis, panel in zip(axes.flat, panels, strict=False):
@@ -161,43 +176,21 @@ def draw_png(panels: Sequence[Panel], path: Path, *, title: str, y_label: str) -
 
 
 def draw_html(panels: Sequence[Panel], path: Path, *, title: str, y_label: str) -> None:
-    """Draw the panels as an interactive page that needs nothing else, not even a network."""
-    from plotly.graph_objects import Figure, Scatter  # noqa: PLC0415 - slow to import
-    from plotly.subplots import make_subplots  # noqa: PLC0415
+    """Draw the panels as a self-contained interactive page."""
+    from plotly.subplots import make_subplots  # noqa: PLC0415 - slow to import
 
     n_rows, n_columns = _shape(len(panels))
-    figure: Figure = make_subplots(
-        n_rows, n_columns, shared_yaxes=True, subplot_titles=[p.title for p in panels], horizontal_spacing=0.04
-    )
+    titles = [panel.title for panel in panels]
+    figure = make_subplots(n_rows, n_columns, shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
     looks = _looks(panels)
     shown: set[str] = set()
     for k, panel in enumerate(panels):
         place = {"row": k // n_columns + 1, "col": k % n_columns + 1}
         for line in panel.lines:
-            label, colour, dash = looks[line.name]
-            common = {"legendgroup": label, "name": label}
-            if np.any(line.low != line.high):
-                band = {"line_width": 0, "showlegend": False, "hoverinfo": "skip", **common}
-                figure.add_trace(Scatter(x=line.x, y=line.low, **band), **place)
-                figure.add_trace(
-                    Scatter(x=line.x, y=line.high, fill="tonexty", fillcolor=_faint(colour), **band), **place
-                )
-            figure.add_trace(
-                Scatter(
-                    x=line.x,
-                    y=line.centre,
-                    mode="lines+markers",
-                    line={"color": colour, "dash": dash},
-                    customdata=np.stack([line.low, line.high], axis=1),
-                    hovertemplate="%{y:.4f} (%{customdata[0]:.4f} to %{customdata[1]:.4f})",
-                    showlegend=label not in shown,
-                    **common,
-                ),
-                **place,
-            )
-            shown.add(label)
-        figure.update_xaxes(title_text=panel.x_label, type="log" if panel.log_x else "linear", **place)
-        figure.update_xaxes(tickvals=panel.ticks, ticktext=[f"{x:g}" for x in panel.ticks], **place)
+            _add_line(figure, line, looks[line.name], showlegend=line.name not in shown, **place)
+            shown.add(line.name)
+        ticks = {"tickvals": panel.ticks, "ticktext": [f"{x:g}" for x in panel.ticks]}
+        figure.update_xaxes(title_text=panel.x_label, type="log" if panel.log_x else "linear", **ticks, **place)
         figure.update_yaxes(type="log", dtick=1, minor={"showgrid": True}, **place)
         if place["col"] == 1:
             figure.update_yaxes(title_text=y_label, **place)
@@ -210,6 +203,25 @@ def draw_html(panels: Sequence[Panel], path: Path, *, title: str, y_label: str) 
     )
     page = figure.to_html(include_plotlyjs=True, full_html=True, div_id="figure")
     write_atomic(path, [page.encode()])
+
+
+def _add_line(figure: Any, line: Line, look: tuple[str, str, str], *, showlegend: bool, row: int, col: int) -> None:
+    """Add a line to one panel of a plotly figure, over its band."""
+    label, colour, dash = look
+    common: dict[str, Any] = {"x": line.x, "legendgroup": label, "name": label, "row": row, "col": col}
+    if np.any(line.low != line.high):
+        band = {**common, "line_width": 0, "showlegend": False, "hoverinfo": "skip"}
+        figure.add_scatter(y=line.low, **band)
+        figure.add_scatter(y=line.high, fill="tonexty", fillcolor=_faint(colour), **band)
+    figure.add_scatter(
+        y=line.centre,
+        mode="lines+markers",
+        line={"color": colour, "dash": dash},
+        customdata=np.stack([line.low, line.high], axis=1),
+        hovertemplate="%{y:.4f} (%{customdata[0]:.4f} to %{customdata[1]:.4f})",
+        showlegend=showlegend,
+        **common,
+    )
 
 
 def _draw_panel(axis: Any, panel: Panel, looks: Mapping[str, tuple[str, str, str]]) -> None:
@@ -237,7 +249,7 @@ def _draw_panel(axis: Any, panel: Panel, looks: Mapping[str, tuple[str, str, str
 
 
 def _plain(y: float, _: int | None = None) -> str:
-    """Label 1, 2 and 5 of every decade, as people write them: 0.02 rather than a power of ten."""
+    """Label 1, 2 and 5 of every decade in decimal notation: 0.02 rather than a power of ten."""
     return f"{y:g}" if y > 0 and round(y / 10 ** math.floor(math.log10(y) + 1e-9), 3) in {1, 2, 5} else ""
 
 
@@ -247,7 +259,7 @@ def _shape(n_panels: int) -> tuple[int, int]:
 
 
 def _looks(panels: Sequence[Panel]) -> dict[str, tuple[str, str, str]]:
-    """Return label, colour and dash of every line; a method that has no style of its own gets the next free colour."""
+    """Return label, colour and dash of every line; a method without a style gets the next free colour."""
     names = dict.fromkeys(line.name for panel in panels for line in panel.lines)
     others = cycle(_OTHERS)
     return {name: STYLES.get(name) or (name, next(others), "solid") for name in names}

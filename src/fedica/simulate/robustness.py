@@ -1,12 +1,10 @@
-"""How much a share of bad clients costs each method: federation x attack x share x method, as flat rows and a figure.
+"""The cost of a share of bad clients for each method: federation x attack x share x method, as rows and a figure.
 
-One line more than the methods: "honest", the mean of the honest clients' atoms with the true labels, which knows who
-attacks and what every atom is.
+One line is added to the methods: "honest", the mean of the honest clients' atoms with the true labels, an oracle.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -16,22 +14,23 @@ from pathlib import Path
 import numpy as np
 
 from fedica.arrays import Array, check_choice, check_int
-from fedica.errors import FedicaError, OptionError
+from fedica.errors import OptionError
 from fedica.evaluate import misclustering, recovery_error
 from fedica.local import LocalICA
 from fedica.records import Aggregate, Contribution
 from fedica.server import METHODS, aggregate
 from fedica.simulate.atoms import AtomFederation, atoms_federation, scramble, with_truth
 from fedica.simulate.attacks import ATTACKS, NO_ATTACK, find_attack
-from fedica.simulate.federation import federation, share_of
-from fedica.simulate.grid import Job, Row, Value, run_grid
-from fedica.simulate.plots import Panel, draw_both, lines_of, summarise
+from fedica.simulate.federation import federation
+from fedica.simulate.grid import Job, Row, Value, attempt, run_grid
+from fedica.simulate.plots import draw_both, lines_of, make_panel, summarise
+from fedica.simulate.settings import share_of
 from fedica.simulate.streams import stream
 
 HONEST = "honest"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
 COMPARED = tuple(name for name, method in METHODS.items() if method.centres_groups)
-"""The methods that are compared unless others are asked for."""
+"""The methods compared by default."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +42,17 @@ class Setting:
     n_clients, n_components : int
         K and r.
     n_features : int
-        d; 0: as many as components.
+        d; 0: r.
     components_per_client : int
         r_k; 0: all.
     coverage_skew, condition
         As in `fedica.simulate.atoms_federation`.
     leak : float
-        Its ``error``: the leak from one source into another in an honest client's atoms.
+        Its ``error``: leakage from one source into another in an honest client's atoms.
     n_samples : int
         0: atoms are drawn, with errors of size ``leak``. Otherwise every client fits ICA to this many samples.
     law : str
-        Of the sources that are fitted.
+        Distribution of the sources, if clients fit.
     """
 
     n_clients: int = 30
@@ -77,17 +76,17 @@ def robustness_jobs(
     settings : sequence of Setting
         The federations.
     attacks : sequence of str
-        Names, with a strength after a colon where it is not the usual one.
+        Names, with a strength after a colon if it is not the default.
     shares : sequence of float
         Shares of clients that attack.
     trials : int
-        How many seeds.
+        Number of seeds.
     """
     n_trials = check_int(trials, "trials", minimum=1)
     for setting in settings:
         for share in shares:
             if share_of(share, setting.n_clients, "share") >= setting.n_clients:
-                raise OptionError(f"share must leave an honest client; {share:g} of {setting.n_clients} came.")
+                raise OptionError(f"share must leave an honest client; got {share:g} of {setting.n_clients}.")
     for attack in attacks:
         find_attack(attack)
     return [
@@ -99,33 +98,28 @@ def robustness_jobs(
 
 
 def robustness_trial(job: Job, methods: Sequence[str] = COMPARED) -> list[Row]:
-    """Attack one federation and measure every method on it; an attack that searches, searches against each method."""
+    """Attack one federation and measure every method on it; an attack that searches does so against each method."""
     seed, r = int(job["seed"]), int(job["n_components"])
     drawn = draw_setting(Setting(**{name: job[name] for name in vars(Setting())}), seed)  # type: ignore[arg-type]
     attack = find_attack(str(job["attack"]))
 
-    def serve(contributions: Sequence[Contribution], method: str) -> Aggregate:
+    def serve(method: str, contributions: Sequence[Contribution]) -> Aggregate:
         return aggregate(contributions, r, method=method, random_state=seed)
 
     def attack_on(method: str) -> AtomFederation:
         def server(contributions: Sequence[Contribution]) -> Array:
-            return serve(contributions, method).mixing
+            return serve(method, contributions).mixing
 
         return attack(drawn, float(job["share"]), server=server, random_state=seed)
 
-    attacked = None if attack.needs_server else attack_on(methods[0])
+    common = None if attack.needs_server else attack_on(methods[0])
     rows: list[Row] = []
     for method in methods:
-        faced = attack_on(method) if attacked is None else attacked
+        faced = attack_on(method) if common is None else common
         honest = recovery_error(faced.honest_mean(), drawn.mixing)
-        start = time.perf_counter()
-        try:
-            result = serve(faced.contributions, method)
-            status, error = "ok", recovery_error(result.mixing, drawn.mixing)
-            numbers = (error.relative, error.frobenius, _misclustered(result, faced), *_alarms(result, faced))
-        except FedicaError as failure:
-            status, numbers = f"{type(failure).__name__}: {failure}", (np.nan,) * 5
-        rows.append(_row(method, numbers, honest.relative, time.perf_counter() - start, status))
+        result, status, seconds = attempt(partial(serve, method, faced.contributions))
+        numbers = (np.nan,) * 5 if result is None else _numbers(result, faced)
+        rows.append(_row(method, numbers, honest.relative, seconds, status))
     rows.append(_row(HONEST, (honest.relative, honest.frobenius, 0.0, 1.0, 0.0), honest.relative, 0.0, "ok"))
     return rows
 
@@ -141,7 +135,7 @@ def run_robustness(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> list[Row]:
-    """Run a study, or what an earlier run into the same file left undone, and return its rows.
+    """Run a study, or what is missing from an earlier run into the same file, and return its rows.
 
     Parameters
     ----------
@@ -162,7 +156,7 @@ def run_robustness(
 
 @lru_cache(maxsize=4)
 def draw_setting(setting: Setting, seed: int) -> AtomFederation:
-    """Draw a federation of atoms, or of data that every client fits; kept for the next attack on it."""
+    """Draw a federation of atoms, or of data that every client fits; cached for the next attack on it."""
     options = {
         "n_features": setting.n_features or None,
         "components_per_client": setting.components_per_client or None,
@@ -186,31 +180,27 @@ def draw_setting(setting: Setting, seed: int) -> AtomFederation:
 
 
 def draw_robustness(rows: Sequence[Row], stem: Path) -> tuple[list[Path], str]:
-    """Draw error against share, one panel for each federation and attack, as STEM.png and STEM.html.
+    """Draw error against share, one panel per federation and attack, as STEM.png and STEM.html.
 
     Returns
     -------
     files : list of Path
-        What was written.
+        The files written.
     missing : str
-        Why there is no PNG, if there is none.
+        Why there is no PNG, or empty.
     """
     panels = [
-        Panel(
-            title,
-            "share of clients that attack",
-            tuple(summarise(group, name, centre="median") for name in lines_of(rows)),
-        )
+        make_panel(group, lines_of(rows), title, "share of clients that attack", centre="median")
         for title, group in _groups(rows)
         if len({row["share"] for row in group}) > 1
     ]
     n_trials = len({row["seed"] for row in rows})
-    title = f"What a share of bad clients costs: medians and quartiles of {n_trials} trials"
+    title = f"Cost of a share of bad clients: medians and quartiles of {n_trials} trials"
     return draw_both(panels, stem, title=title, y_label="error / sqrt(r)") if panels else ([], "")
 
 
 def table_robustness(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Return headings and lines of a table: median errors, and in brackets how many times the honest one they are."""
+    """Return headings and lines of a table: median errors, and in brackets their ratio to the honest one."""
     names = lines_of(rows)
     lines = []
     for title, group in _groups(rows):
@@ -238,23 +228,22 @@ def _row(method: str, numbers: tuple[float, ...], honest: float, seconds: float,
         "misclustered": misclustered,
         "recall": recall,
         "false_alarms": false_alarms,
-        "seconds": round(seconds, 6),
+        "seconds": seconds,
         "status": status,
     }
 
 
-def _misclustered(result: Aggregate, faced: AtomFederation) -> float:
-    """Share of the honest clients' atoms that are in the wrong group."""
-    return misclustering(result.labels, np.concatenate(faced.labels), faced.mixing.shape[1]).overall
+def _numbers(result: Aggregate, faced: AtomFederation) -> tuple[float, ...]:
+    """Return both errors, the misclustered share of honest atoms, and the outlying shares of attackers and honest.
 
-
-def _alarms(result: Aggregate, faced: AtomFederation) -> tuple[float, float]:
-    """Share of the attackers that are called outlying (1 if there are none), and of the honest clients."""
+    The share of attackers is 1 if there are none.
+    """
+    error = recovery_error(result.mixing, faced.mixing)
+    wrong = misclustering(result.labels, np.concatenate(faced.labels), faced.mixing.shape[1]).overall
     assert result.trust is not None
     outlying = np.array([verdict == "outlying" for verdict in result.trust.verdict])
-    attackers = ~faced.honest
-    recall = float(outlying[attackers].mean()) if attackers.any() else 1.0
-    return recall, float(outlying[faced.honest].mean())
+    recall = 1.0 if faced.honest.all() else outlying[~faced.honest].mean()
+    return error.relative, error.frobenius, wrong, recall, outlying[faced.honest].mean()
 
 
 def _short(value: Value) -> str:
@@ -262,7 +251,7 @@ def _short(value: Value) -> str:
 
 
 def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """Yield the rows of each federation and attack under a title that says what differs between federations."""
+    """Yield the rows of each federation and attack, with a title that names the settings that vary."""
     names = list(vars(Setting()))
     varied = [name for name in names if len({row[name] for row in rows}) > 1]
     groups: dict[tuple[str, ...], list[Row]] = {}
