@@ -194,7 +194,7 @@ def test_a_few_texts_among_numbers_are_an_error():
 
 def test_only_what_is_known_is_taken():
     """An array has no names; an option that does nothing is refused."""
-    with pytest.raises(InputError, match=r"a pandas\.DataFrame.*; ndarray came"):
+    with pytest.raises(InputError, match=r"a pandas\.DataFrame.*, got ndarray"):
         as_table(np.zeros((3, 2)))
     with pytest.raises(OptionError, match="--layer says nothing about a DataFrame"):
         as_table(pd.DataFrame({"a": [1.0, 2.0]}), options=ReadOptions(layer="counts"))

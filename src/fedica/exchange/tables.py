@@ -21,9 +21,18 @@ Cell = str | int | float | bool | None
 
 def mixing_table(aggregate: Aggregate | PublicAggregate) -> bytes:
     """One row per feature: its name, and its entry in every component."""
-    features = aggregate.terms.features or [f"feature_{i}" for i in range(aggregate.mixing.shape[0])]
-    header = ["feature", *(f"component_{a}" for a in range(aggregate.n_components))]
-    return _csv(header, ([name, *row] for name, row in zip(features, aggregate.mixing.tolist(), strict=True)))
+    rows = zip(feature_names(aggregate), aggregate.mixing.tolist(), strict=True)
+    return _csv(["feature", *component_names(aggregate)], ([name, *row] for name, row in rows))
+
+
+def feature_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
+    """Return the names of the rows of the mixing matrix; ``feature_0`` and so on if the contributions name none."""
+    return aggregate.terms.features or tuple(f"feature_{i}" for i in range(aggregate.mixing.shape[0]))
+
+
+def component_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
+    """Return the names of the columns of the mixing matrix: ``component_0`` and so on."""
+    return tuple(f"component_{a}" for a in range(aggregate.n_components))
 
 
 def components_table(aggregate: Aggregate) -> bytes:

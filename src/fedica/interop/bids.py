@@ -35,7 +35,7 @@ from fedica.exchange import PublicAggregate
 from fedica.exchange.aggregates import public_part
 from fedica.exchange.files import PathLike, cannot_write, write_atomic
 from fedica.exchange.json_files import json_text
-from fedica.interop.frames import feature_names
+from fedica.exchange.tables import feature_names
 from fedica.interop.nilearn_maps import to_nifti
 from fedica.local import Recovered
 from fedica.records import Aggregate

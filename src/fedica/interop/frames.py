@@ -8,11 +8,12 @@ import numpy as np
 
 from fedica.errors import MissingExtraError
 from fedica.exchange import PublicAggregate
+from fedica.exchange.tables import component_names, feature_names
 from fedica.records import Aggregate
 
 
 def to_frame(aggregate: Aggregate | PublicAggregate) -> Any:
-    """Give the global mixing matrix as a labelled DataFrame: one row a feature, one column a component.
+    """Give the global mixing matrix as a labelled DataFrame: one row per feature, one column per component.
 
     Parameters
     ----------
@@ -51,13 +52,3 @@ def to_frame(aggregate: Aggregate | PublicAggregate) -> Any:
         "spread": aggregate.spread.tolist(),
     }
     return frame
-
-
-def feature_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
-    """Return what the rows of the mixing matrix are called, as in ``mixing.csv``."""
-    return aggregate.terms.features or tuple(f"feature_{i}" for i in range(aggregate.mixing.shape[0]))
-
-
-def component_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
-    """Return what the columns of the mixing matrix are called, as in ``mixing.csv``."""
-    return tuple(f"component_{a}" for a in range(aggregate.n_components))

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import Array
+from fedica.read_options import ReadOptions
 from fedica.readers.cells import Column, Decimals
 from fedica.readers.sheet import Sheet
 
 
-def frame_sheet(frame: Any, columns: Sequence[str] | None, source: str) -> Sheet:
+def frame_sheet(frame: Any, columns: Sequence[str] | None, options: ReadOptions, source: str) -> Sheet:
     """Return the columns of numbers of a DataFrame; its index is no feature, and its missing values are NaN.
 
     Columns of objects are looked at cell by cell, as those of a text table are.

@@ -1,20 +1,21 @@
-"""What people hold in memory -> data that can be fitted, exactly as a file of it is read."""
+"""Objects in memory (DataFrames, AnnData, recordings, images) -> tables, exactly as files of them are read."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from fedica.errors import InputError, OptionError
 from fedica.read_options import ReadOptions
-from fedica.readers import recording
 from fedica.readers.anndata_files import anndata_sheet
 from fedica.readers.frames import frame_sheet
 from fedica.readers.nifti import image_sheet
+from fedica.readers.recording import recording_sheet
 from fedica.readers.registry import DEFAULT_OPTIONS, READERS, Reader, check_options, to_table
 from fedica.readers.select import Keep
-from fedica.readers.sheet import Table
+from fedica.readers.sheet import Sheet, Table
 
 
 def as_table(
@@ -65,33 +66,41 @@ def as_table(
     >>> table.left_out["patient"]
     'an identifier, by its name'
     """
-    if _is_of(data, "pandas", "DataFrame"):
-        source = "the DataFrame"
-        check_options(source, Reader("", "DataFrame"), options)
-        sheet = frame_sheet(data, columns, source)
-    elif _is_of(data, "anndata", "AnnData"):
-        source = "the AnnData"
-        check_options(source, READERS[".h5ad"], options)
-        sheet = anndata_sheet(data, columns, options, source)
-    elif any(kind.__module__.partition(".")[0] == "mne" for kind in type(data).__mro__):
-        if drop_missing or keep is not None:
-            raise OptionError("drop_missing and keep say nothing about a recording: it has no missing values or texts.")
-        return recording.as_table(data, columns=columns, lacking_ok=lacking_ok, units=units, options=options)
-    elif _is_of(data, "nibabel", "Nifti1Image"):
-        source = "the image"
-        check_options(source, READERS[".nii"], options)
-        sheet = image_sheet(data, columns, options, source)
-    else:
+    kind = next((kind for kind in _KINDS if _is_instance(data, kind.module, kind.name)), None)
+    if kind is None:
         raise InputError(
-            "as_table wants an mne.io.Raw or mne.Epochs, a pandas.DataFrame, an anndata.AnnData or a "
-            f"nibabel.Nifti1Image; {type(data).__name__} came."
+            "as_table takes an mne.io.Raw or mne.Epochs, a pandas.DataFrame, an anndata.AnnData or a "
+            f"nibabel.Nifti1Image, got {type(data).__name__}."
         )
+    if kind.module == "mne" and (drop_missing or keep is not None):
+        raise OptionError("drop_missing and keep say nothing about a recording: it has no missing values or texts.")
+    check_options(kind.source, kind.reader, options)
+    sheet = kind.to_sheet(data, columns, options, kind.source)
     return to_table(
-        sheet, source, columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
+        sheet, kind.source, columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
     )
 
 
-def _is_of(data: Any, module: str, name: str) -> bool:
+class _Kind(NamedTuple):
+    """How objects of one library are read: the class, and the reader whose options it takes."""
+
+    module: str
+    name: str
+    source: str
+    reader: Reader
+    to_sheet: Callable[[Any, Sequence[str] | None, ReadOptions, str], Sheet]
+
+
+_KINDS = (
+    _Kind("pandas", "DataFrame", "the DataFrame", Reader("", "DataFrame"), frame_sheet),
+    _Kind("anndata", "AnnData", "the AnnData", READERS[".h5ad"], anndata_sheet),
+    _Kind("mne", "io.BaseRaw", "the raw", READERS[".fif"], recording_sheet),
+    _Kind("mne", "BaseEpochs", "the epochs", READERS[".fif"], recording_sheet),
+    _Kind("nibabel", "Nifti1Image", "the image", READERS[".nii"], image_sheet),
+)
+
+
+def _is_instance(data: Any, module: str, name: str) -> bool:
     """Whether the object is of a class of a library, which is not imported to find that out."""
     library = sys.modules.get(module)
-    return library is not None and isinstance(data, getattr(library, name, ()))
+    return library is not None and isinstance(data, attrgetter(name)(library))

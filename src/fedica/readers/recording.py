@@ -6,20 +6,19 @@ filtered out; segments that are annotated as bad dropped; average reference. Wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedica.arrays import Array
-from fedica.errors import DataError, InputError
+from fedica.errors import DataError
 from fedica.read_options import ReadOptions
 from fedica.readers.channels import Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
 from fedica.readers.reference import AVERAGE
-from fedica.readers.registry import DEFAULT_OPTIONS, READERS, check_options, to_table
-from fedica.readers.sheet import Sheet, Table
+from fedica.readers.sheet import Sheet
 
 SINGLE_PRECISION_BYTES = 2**29
 """A recording that would be larger than this in double precision is held in single precision."""
@@ -34,47 +33,13 @@ _UNFILTERED = 100.0
 _FLAT = 1e-6
 
 
-def as_table(
-    recording: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    lacking_ok: bool = False,
-    units: Mapping[str, str] | None = None,
-    options: ReadOptions = DEFAULT_OPTIONS,
-) -> Table:
-    """Turn a live recording of MNE into data that can be fitted, exactly as a file of it is read.
+def recording_sheet(recording: Any, columns: Sequence[str] | None, options: ReadOptions, source: str) -> Sheet:
+    """Return the channels of a live ``mne.io.Raw`` or ``mne.Epochs``, exactly as those of a file are read.
 
-    Parameters
-    ----------
-    recording : mne.io.Raw or mne.Epochs
-        The recording; it is not changed. Epochs are put one after the other, and are not filtered.
-    columns : sequence of str, optional
-        Which channels, in which order; by default all of the wanted types.
-    lacking_ok : bool
-        Whether the recording may lack some of ``columns``.
-    units : mapping of str to str, optional
-        Unit that each channel is wanted in; by default microvolts, femtotesla and femtotesla per cm.
-    options : ReadOptions
-        Filter, reference, types of channels, bad channels.
-
-    Returns
-    -------
-    Table
-        ``values`` (n_samples, n_channels), ``features`` the names of the channels, and ``notes``: what was done.
-
-    Examples
-    --------
-    ``table = as_table(raw)``, then ``local = LocalICA(10).fit(table.values)`` and
-    ``local.contribution("a", features=table.features, **table.extra)``.
+    It is not changed. Epochs are put one after the other, and are not filtered.
     """
-    mne = import_mne("a recording")
-    if not isinstance(recording, mne.io.BaseRaw | mne.BaseEpochs):
-        raise InputError(f"as_table wants an mne.io.Raw or mne.Epochs; {type(recording).__name__} came.")
-    kind = "raw" if isinstance(recording, mne.io.BaseRaw) else "epochs"
-    check_options(f"the {kind}", READERS[".fif"], options)
-    channels = choose_channels(recording, f"the {kind}", columns, options, guess=False)
-    sheet = read_recording(recording, channels, f"the {kind}", options)
-    return to_table(sheet, f"the {kind}", columns=columns, lacking_ok=lacking_ok, units=units)
+    channels = choose_channels(recording, source, columns, options, guess=False)
+    return read_recording(recording, channels, source, options)
 
 
 def read_recording(recording: Any, channels: Channels, source: str, options: ReadOptions) -> Sheet:

@@ -28,7 +28,7 @@ class Reader:
     ----------
     how : callable or str
         From the file, the names of the wanted columns (``None``: all) and the options to a sheet. A text names a
-        function of a module of `fedica.readers`, as in ``"parquet.read_parquet"``: it is imported when it is used.
+        function of a module of `fedica.readers`, as in ``"arrow_files.read_parquet"``: it is imported when it is used.
     what : str
         The format, in words.
     uses : tuple of str
@@ -61,11 +61,11 @@ READERS: dict[str, Reader] = {
     ".csv": Reader("delimited.read_delimited", "text table"),
     ".tsv": Reader("delimited.read_delimited", "text table"),
     ".txt": Reader("delimited.read_delimited", "text table"),
-    ".parquet": Reader("parquet.read_parquet", "parquet table", extra="tables"),
+    ".parquet": Reader("arrow_files.read_parquet", "parquet table", extra="tables"),
     ".nii": Reader("nifti.read_nifti", "NIfTI image", uses=_FMRI, extra="fmri"),
     ".nii.gz": Reader("nifti.read_nifti", "NIfTI image", uses=_FMRI, extra="fmri"),
-    ".feather": Reader("feather.read_feather", "feather table", extra="tables"),
-    ".arrow": Reader("feather.read_feather", "Arrow table", extra="tables"),
+    ".feather": Reader("arrow_files.read_feather", "feather table", extra="tables"),
+    ".arrow": Reader("arrow_files.read_feather", "Arrow table", extra="tables"),
     ".h5ad": Reader("anndata_files.read_h5ad", "AnnData file", ("layer",), extra="tables"),
     ".edf": Reader("eeg_files.read_edf", "EDF recording", uses=_EEG, extra="eeg"),
     ".bdf": Reader("eeg_files.read_bdf", "BDF recording", uses=_EEG, extra="eeg"),

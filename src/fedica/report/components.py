@@ -10,6 +10,7 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray
 from fedica.errors import OptionError
+from fedica.exchange.tables import feature_names
 from fedica.records import Aggregate
 from fedica.report.agreement import confidence_cones
 from fedica.report.headline import short
@@ -74,11 +75,6 @@ class ComponentCard:
     where: str
     bars: tuple[Bar, ...]
     largest: float
-
-
-def feature_names(aggregate: Aggregate) -> tuple[str, ...]:
-    """Return the names of the features, or "feature 0" and so on if the contributions name none."""
-    return aggregate.terms.features or tuple(f"feature {i}" for i in range(aggregate.mixing.shape[0]))
 
 
 def component_cards(aggregate: Aggregate, *, image: ImageShape | str = "auto") -> tuple[ComponentCard, ...]:

@@ -14,10 +14,11 @@ import numpy as np
 from fedica.arrays import Array
 from fedica.errors import MissingExtraError
 from fedica.exchange.files import PathLike, cannot_write, write_atomic
+from fedica.exchange.tables import feature_names
 from fedica.records import Aggregate
 from fedica.report.agreement import agreement_of, confidence_cones
 from fedica.report.atom_map import map_atoms
-from fedica.report.components import MAX_BARS, ImageShape, component_maps, feature_names
+from fedica.report.components import MAX_BARS, ImageShape, component_maps
 from fedica.report.figures.atoms import EXTENT, LABEL_RADIUS
 from fedica.report.figures.spectrum import n_eigenvalues_shown
 from fedica.report.figures.style import ACCENT, GRID, INK, PALE, QUIET, colour

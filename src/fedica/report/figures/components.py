@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedica.arrays import Array
+from fedica.exchange.tables import feature_names
 from fedica.records import Aggregate
-from fedica.report.components import MAX_BARS, ImageShape, component_maps, feature_names
+from fedica.report.components import MAX_BARS, ImageShape, component_maps
 from fedica.report.figures.style import Description, colour, layout, plain, to_figure
 from fedica.report.png import DIVERGING
 
