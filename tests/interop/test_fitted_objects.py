@@ -84,9 +84,9 @@ def test_over_features_the_atoms_are_the_sources_of_the_transpose():
     theirs = from_fastica(sklearn_fit(X.T), "a", independence="features", data=X)
     assert same_atoms(ours.atoms_, theirs.atoms) < 1e-8
     assert (theirs.n_samples, theirs.independence) == (8, "features")
-    with pytest.raises(InputError, match=r"data of shape \(8, n_features\) is wanted; none came"):
+    with pytest.raises(InputError, match=r"data of shape \(8, n_features\) is needed; got none"):
         from_fastica(sklearn_fit(X.T), "a", independence="features")
-    with pytest.raises(InputError, match=r"the shape \(500, 8\) came"):
+    with pytest.raises(InputError, match=r"got shape \(500, 8\)"):
         from_fastica(sklearn_fit(X.T), "a", independence="features", data=X.T)
     with pytest.raises(OptionError, match="independence='features' alone"):
         from_fastica(sklearn_fit(X.T), "a", n_samples=500, data=X)
@@ -107,9 +107,9 @@ def test_names_come_from_the_data_frame():
 
 
 def test_the_number_of_samples_is_asked_for_and_never_made_up():
-    """A FastICA does not know; a client may keep it to itself."""
+    """A FastICA does not store; a client may keep it to itself."""
     ica = sklearn_fit(mixed())
-    with pytest.raises(OptionError, match=r"does not know how many samples .* n_samples='untold'"):
+    with pytest.raises(OptionError, match=r"does not store how many samples .* n_samples='untold'"):
         from_fastica(ica, "a")
     assert from_fastica(ica, "a", n_samples="untold").n_samples is None
     pipeline = make_pipeline(StandardScaler(), FastICA(R, random_state=0)).fit(mixed())
@@ -122,7 +122,7 @@ def test_what_is_no_fitted_fastica_is_refused():
     X = mixed()
     with pytest.raises(InputError, match="client 'a': its FastICA is not fitted"):
         from_fastica(FastICA(R), "a", n_samples=N)
-    with pytest.raises(InputError, match="a fitted FastICA was wanted; PCA came"):
+    with pytest.raises(InputError, match="a fitted FastICA was expected, got PCA"):
         from_fastica(PCA(2).fit(X), "a", n_samples=N)
     steps = {
         "cannot be undone": FunctionTransformer(np.arcsinh),
@@ -161,7 +161,7 @@ def test_picard_as_an_estimator_and_as_a_function():
         function = from_picard(returned, "a", features=list("uvwxyz"))
         assert same_atoms(ours.atoms_, function.atoms) < 1e-8
         assert (function.n_samples, function.solver, function.features) == (N, "picard", tuple("uvwxyz"))
-    with pytest.raises(OptionError, match="Picard does not know"):
+    with pytest.raises(OptionError, match="Picard does not store"):
         from_picard(estimator, "a")
     with pytest.raises(OptionError, match="data is not needed"):
         from_picard(returned, "a", data=X)
@@ -188,6 +188,6 @@ def test_picard_over_features_and_without_whitening():
     "returned", [(), (1, 2), (None, None, None), ("K", "W", "Y"), (np.eye(2), np.eye(3), np.eye(3))]
 )
 def test_what_is_no_result_of_picard_is_refused(returned):
-    """One sentence, whatever came."""
-    with pytest.raises(InputError, match=r"client 'a': the \(K, W, Y\) that picard\.picard returns was wanted"):
+    """One sentence for every fault."""
+    with pytest.raises(InputError, match=r"client 'a': the \(K, W, Y\) of picard\.picard was expected"):
         from_picard(returned, "a")

@@ -288,7 +288,7 @@ def test_refusals(people):
     raw, ica = people["p1"]
     with pytest.raises(InputError, match="client 'a': its ICA is not fitted"):
         from_mne(mne.preprocessing.ICA(R), "a")
-    with pytest.raises(InputError, match=r"an mne\.preprocessing\.ICA is wanted; RawArray came"):
+    with pytest.raises(InputError, match=r"an mne\.preprocessing\.ICA was expected, got RawArray"):
         from_mne(raw, "a")
     with pytest.raises(InputError, match="none of the channels of study 's'"):
         from_mne(ica, "a", study=Study("s", ["E1", "E2"]))

@@ -98,7 +98,7 @@ def test_what_is_not_fitted_or_lies_on_a_surface_is_refused():
     """With a sentence that names the client."""
     from nilearn.decomposition import CanICA
 
-    with pytest.raises(InputError, match=r"client 'a': a fitted CanICA was wanted.*Call its fit first"):
+    with pytest.raises(InputError, match=r"client 'a': a fitted CanICA was expected.*Call its fit first"):
         from_canica(CanICA(), "a")
 
     class Surface:
@@ -183,7 +183,7 @@ def test_a_real_scan_with_an_oblique_grid():
 @pytest.mark.parametrize(
     ("features", "sentence"),
     [
-        (("Fp1", "Fp2"), "must be voxels, named by their indices such as '31,40,22'; 'Fp1' came"),
+        (("Fp1", "Fp2"), "must be voxels, named by their indices such as '31,40,22'; got 'Fp1'"),
         (("5,6,4", "0,0,0"), "1 of 2 voxels are not inside .*, the first is '0,0,0'"),
         (("5,6,4", "500,6,4"), "1 of 2 voxels are not inside"),
         (None, "2 features without names; .* has .* voxels"),

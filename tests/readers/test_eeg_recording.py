@@ -66,7 +66,7 @@ def test_reference(raw):
     np.testing.assert_allclose(average.values.mean(axis=1), 0.0, atol=1e-9)
     np.testing.assert_allclose(average.values, kept.values - kept.values.mean(axis=1, keepdims=True), atol=1e-9)
     assert "the reference of the recording was kept, as was asked for." in kept.notes
-    with pytest.raises(DataError, match="an average reference needs several EEG channels; one came"):
+    with pytest.raises(DataError, match="an average reference needs several EEG channels, got one"):
         as_table(raw, columns=["Cz"])
 
 

@@ -189,7 +189,7 @@ def _moved(path, data):
 @pytest.mark.parametrize(
     ("name", "make", "error", "sentence"),
     [
-        ("run.nii.gz", lambda path, data: save(path, data[..., 0]), DataError, "four dimensions.*13 x 15 x 11 came"),
+        ("run.nii.gz", lambda path, data: save(path, data[..., 0]), DataError, "four dimensions.*got 13 x 15 x 11"),
         ("run.nii.gz", lambda path, data: save(path, data[..., :1]), DataError, "One volume alone has no components"),
         (
             "run.nii.gz",
@@ -215,7 +215,7 @@ def _moved(path, data):
             "no NIfTI image",
         ),
         ("run.nii", lambda path, data: path.write_bytes(b""), FormatError, "no NIfTI image"),
-        ("run.nii", lambda path, data: save(path, data, dtype=np.complex64), DataError, "real numbers; complex64 came"),
+        ("run.nii", lambda path, data: save(path, data, dtype=np.complex64), DataError, "real numbers, got complex64"),
     ],
 )
 def test_an_image_that_cannot_be_used_is_one_sentence(tmp_path, mask_file, name, make, error, sentence):
@@ -235,9 +235,9 @@ def test_an_image_that_cannot_be_used_is_one_sentence(tmp_path, mask_file, name,
         (
             lambda path: save(path, np.random.default_rng(0).random(SHAPE)),
             DataError,
-            "2145 values other than zero came",
+            "got 2145 values other than zero",
         ),
-        (lambda path: save(path, run_of(0)), DataError, "one volume of three dimensions; 13 x 15 x 11 x 60"),
+        (lambda path: save(path, run_of(0)), DataError, "one volume of three dimensions, got 13 x 15 x 11 x 60"),
         (lambda path: path.write_text("no image"), FormatError, "no NIfTI image"),
         (lambda path: None, FormatError, "No such file"),
     ],

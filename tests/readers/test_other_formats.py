@@ -54,7 +54,7 @@ def test_an_unnamed_array_takes_the_names_in_order_with_a_note(tmp_path):
     ],
 )
 def test_arrays_that_are_no_data(tmp_path, array, complaint):
-    """The shape and kind that came are said."""
+    """The message says which shape and kind it got."""
     np.save(tmp_path / "a.npy", array)
     with pytest.raises(DataError, match=complaint):
         read_data(tmp_path / "a.npy")
@@ -163,5 +163,5 @@ def test_lists_of_names(tmp_path):
         path.write_bytes(content)
         with pytest.raises(FormatError, match=complaint):
             read_names(path)
-    with pytest.raises(FormatError, match="none of this name"):
+    with pytest.raises(FormatError, match="there is no such file"):
         read_names(tmp_path / "no")

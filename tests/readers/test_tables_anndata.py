@@ -102,8 +102,8 @@ def test_an_absurdly_large_sparse_matrix_is_refused_before_memory_is_taken(tmp_p
     """Two million cells of 30,000 genes; of a few genes it can be read."""
     huge = sparse.csr_matrix((2_000_000, 30_000), dtype=np.float32)
     with pytest.raises(DataError, match=r"2000000 x 30000 numbers take 224 GB .* most variable genes"):
-        reader_room._written_out(huge, list(range(30_000)), "a.h5ad", "X")
-    assert reader_room._written_out(huge, [3, 5], "a.h5ad", "X")[0].shape == (2_000_000, 2)
+        reader_room._made_dense(huge, list(range(30_000)), "a.h5ad", "X")
+    assert reader_room._made_dense(huge, [3, 5], "a.h5ad", "X")[0].shape == (2_000_000, 2)
     monkeypatch.setattr(reader_room, "MAX_DENSE", 100)
     with pytest.raises(DataError, match="is sparse; ICA needs its zeros too"):
         read_data(write(cells(sparse.csr_matrix(numbers())), tmp_path / "a.h5ad"))
@@ -148,7 +148,7 @@ def test_another_kind_of_file(tmp_path):
     with pytest.raises(FormatError, match="an HDF5 file, but not one of AnnData"):
         read_data(path)
     for wrong, complaint in (
-        (numbers()[:, :3], r"4 var_names.*\(5, 3\) came"),
+        (numbers()[:, :3], r"4 var_names.*got the shape \(5, 3\)"),
         (np.full((5, 4), b"x"), "real numbers"),
     ):
         write(cells(numbers()), path)

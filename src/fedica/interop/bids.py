@@ -1,8 +1,8 @@
 """An aggregate as files of a BIDS derivative: tables with JSON beside them, named as tedana and fMRIPrep name theirs.
 
 ICA writes data as a product of two matrices. BIDS calls the one that is independent *components*, and the other one
-*mixing*. The rows of one are features (channels, voxels, genes), those of the other samples; which is which depends on
-over what the sources are independent:
+*mixing*. The rows of one are features (channels, voxels, genes), those of the other samples, depending on whether the
+sources are independent over samples or over features:
 
 ======================== ============================================ ============================================
 independence             ``desc-ICA_mixing.tsv``                      ``desc-ICA_components.tsv`` or ``.nii.gz``
@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedica.arrays import Array, check_finite_matrix, check_number
+from fedica.arrays import Array, PathLike, check_finite_matrix, check_number
 from fedica.errors import InputError, OptionError
 from fedica.exchange import PublicAggregate
 from fedica.exchange.aggregates import public_part
-from fedica.exchange.files import PathLike, cannot_write, write_atomic
+from fedica.exchange.files import cannot_write, write_atomic
 from fedica.exchange.json_files import json_text
 from fedica.exchange.tables import feature_names
 from fedica.interop.nilearn_maps import to_nifti
@@ -56,21 +56,21 @@ def write_bids(
 ) -> tuple[Path, ...]:
     """Write an aggregate as files of a BIDS derivative; return their paths.
 
-    Beside the matrices (see `fedica.interop.bids`) and their JSON, ``desc-ICA_metrics.tsv`` says how many clients found
-    each component, and how well they agree. Nothing of any single client is written but the ``sources`` given here.
+    Beside the matrices (see `fedica.interop.bids`) and their JSON, ``desc-ICA_metrics.tsv`` has the number of clients
+    that found each component, and how well they agree. Of single clients nothing is written but these ``sources``.
 
     Parameters
     ----------
     aggregate : Aggregate or PublicAggregate
-        What `fedica.aggregate` or `fedica.read_aggregate` returned. One that does not say over what its sources are
-        independent is taken to be over samples.
+        What `fedica.aggregate` or `fedica.read_aggregate` returned. Without declared
+        independence, the sources are taken to be independent over samples.
     target : path-like
-        A folder that exists, for a derivative of its own (``dataset_description.json`` is added if it lacks); or the
-        beginning of the files' names, as in ``"derivatives/fedica/sub-01/eeg/sub-01_task-rest"``.
+        A folder that exists, for a derivative of its own (``dataset_description.json`` is added if there is none); or
+        the beginning of the files' names, as in ``"derivatives/fedica/sub-01/eeg/sub-01_task-rest"``.
     sources : Recovered or array-like of shape (n_samples, n_components), optional
         One client's sources by this aggregate, from `fedica.local.recover`: they make the other matrix.
     sfreq : float, optional
-        How many of these samples were taken in a second.
+        Sampling frequency of ``sources`` in Hz.
     mask : path-like or Nifti1Image, optional
         For components over voxels: the mask of the study. They are then written as ``.nii.gz``, not as a table.
 
@@ -90,9 +90,11 @@ def write_bids(
     public = aggregate if isinstance(aggregate, PublicAggregate) else public_part(aggregate)
     over_features = public.terms.independence == "features"
     if mask is not None and not over_features:
-        raise OptionError("mask is for components that are independent over voxels; these are so over samples.")
+        raise OptionError(
+            "mask is for components that are independent over voxels; these are independent over samples."
+        )
     if sfreq is not None and sources is None:
-        raise OptionError("sfreq says how densely sources were sampled; no sources came.")
+        raise OptionError("sfreq is the sampling frequency of sources; give these too.")
     folder, prefix = _place(target)
     paths: list[Path] = []
 
@@ -122,7 +124,7 @@ def write_bids(
 
 
 def _place(target: PathLike) -> tuple[Path, str]:
-    """Return the folder, and what every name begins with."""
+    """Return the folder, and the beginning of every file name."""
     path = Path(target)
     if path.is_dir():
         return path, ""
@@ -130,8 +132,8 @@ def _place(target: PathLike) -> tuple[Path, str]:
         raise InputError(f"{os.fspath(target)}: there is no such folder. Make it first.")
     if not _STEM.fullmatch(path.name) or "desc-" in path.name:
         raise OptionError(
-            f"{path}: what a BIDS name begins with is entities joined by underscores, as in 'sub-01_task-rest', and "
-            f"without desc-, which is added; {path.name!r} came. Or give a folder that exists."
+            f"{path}: a BIDS name begins with entities joined by underscores, as in 'sub-01_task-rest', without desc-, "
+            f"which is added; got {path.name!r}. Or give a folder that exists."
         )
     if not path.parent.is_dir():
         raise cannot_write(path, FileNotFoundError(2, "No such file or directory"))
@@ -154,7 +156,7 @@ def _about_sources(public: PublicAggregate, over_features: bool, sfreq: float | 
     what = "Time courses of the maps" if over_features else "Independent sources"
     sampling = {} if sfreq is None else {"SamplingFrequency": check_number(sfreq, "sfreq", above=0), "StartTime": 0}
     return {
-        "Description": f"{what} in one client's data, by least squares with the aggregate. One row a sample.",
+        "Description": f"{what} in one client's data, by least squares with the aggregate. One row per sample.",
         "Method": f"fedica {public.method}",
         **sampling,
         "GeneratedBy": _GENERATED_BY,
@@ -163,7 +165,7 @@ def _about_sources(public: PublicAggregate, over_features: bool, sfreq: float | 
 
 
 def _each(public: PublicAggregate) -> Json:
-    """Say of every column what is known of its component."""
+    """Describe the component of every column."""
     described = {}
     for a in range(public.n_components):
         angle = f"; median angle of their atoms to it {public.spread[a]:.2f} degrees" if public.support[a] else ""
@@ -181,7 +183,7 @@ def _metrics(public: PublicAggregate, labels: Sequence[str]) -> tuple[list[str],
 
 
 def _sources(sources: Recovered | ArrayLike, public: PublicAggregate) -> tuple[Array, list[int]]:
-    """Return the sources, and which components they are."""
+    """Return the sources, and the numbers of their components."""
     if isinstance(sources, Recovered):
         values, used = sources.sources, sources.labels.tolist()
     else:
@@ -191,14 +193,14 @@ def _sources(sources: Recovered | ArrayLike, public: PublicAggregate) -> tuple[A
         not isinstance(sources, Recovered) and len(used) != public.n_components
     ):
         raise InputError(
-            f"sources must have one column for each of the {public.n_components} components; {values.shape[1]} came. "
-            "A client with fewer components gives what fedica.local.recover returned, which tells which they are."
+            f"sources must have one column for each of the {public.n_components} components, got {values.shape[1]}. "
+            "A client with fewer components gives what fedica.local.recover returned, with their numbers."
         )
     return values, used
 
 
 def _tsv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
-    """Write a table as BIDS wants it: tabs, and n/a for what is missing; numbers lose nothing."""
+    """Write a table as BIDS asks: tabs, n/a for missing values; numbers with all digits."""
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
     writer.writerow(header)

@@ -1,4 +1,4 @@
-"""What scikit-learn's FastICA and picard have found already -> contributions, without fitting anything again."""
+"""Fitted FastICA of scikit-learn and picard -> contributions, without refitting."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def from_fastica(
     client : str
         Name of the client.
     n_samples : int or "untold", optional
-        How many samples it was fitted to; needed, because a FastICA does not know. Only where a step of a pipeline
-        knows it, or with ``independence="features"``, it may be left out.
+        How many samples it was fitted to, which a FastICA does not store. It may be left out where a step of a pipeline
+        stores it, or with ``independence="features"``; "untold": the client does not tell.
     features : sequence of str, optional
         Names of the features; by default those of the DataFrame that it was fitted to.
     independence : {"samples", "features"}
-        "samples": it was fitted to one sample a row, and the atoms are its mixing columns. "features": it was fitted to
-        the transpose, one feature a row, and the atoms are its sources, which ``data`` gives.
+        "samples": it was fitted to one row per sample, and the atoms are its mixing columns. "features": it was
+        fitted to the transpose, one row per feature, and the atoms are its sources in ``data``.
     data : array-like of shape (n_samples, n_features), optional
         With ``independence="features"``: the client's data, whose transpose it was fitted to. It is not kept.
     study : str, optional
@@ -59,7 +59,7 @@ def from_fastica(
     Raises
     ------
     InputError
-        If it is not fitted, or is not what it should be.
+        If it is not fitted, or of another kind.
 
     Notes
     -----
@@ -89,22 +89,22 @@ def from_picard(
     data: Any = None,
     study: str | None = None,
 ) -> Contribution:
-    """Take what picard found as the contribution of one client: its estimator, or what its function returned.
+    """Take a fit of picard as the contribution of one client: its estimator, or what its function returned.
 
     Parameters
     ----------
     fitted : picard.Picard, sklearn.pipeline.Pipeline or tuple
         A fitted estimator, or a pipeline that ends in one, as in `from_fastica`; or the tuple ``(K, W, Y)`` that
-        ``picard.picard`` returned, whatever else it was told to return.
+        ``picard.picard`` returned, with or without more values.
     client : str
         Name of the client.
     n_samples : int or "untold", optional
-        How many samples it was fitted to; an estimator does not know, a tuple does.
+        How many samples it was fitted to; needed for an estimator, which does not store it.
     features : sequence of str, optional
         Names of the features; by default those of the DataFrame that an estimator was fitted to.
     independence : {"samples", "features"}
-        Over what the sources are independent. "features": the estimator was fitted to the transpose, one feature a row;
-        the function got one sample a row (it wants features as rows otherwise).
+        Over what the sources are independent. "features": the estimator was fitted to the transpose, one row per
+        feature; the function got one row per sample (for "samples" it takes one row per feature).
     data : array-like of shape (n_samples, n_features), optional
         As in `from_fastica`; a tuple needs none.
     study : str, optional
@@ -118,7 +118,7 @@ def from_picard(
     Raises
     ------
     InputError
-        If it is not fitted, or is not what it should be.
+        If it is not fitted, or of another kind.
     """
     if not isinstance(fitted, tuple | list):
         return _from_estimator(fitted, client, "Picard", n_samples, features, independence, data, study)
@@ -180,7 +180,7 @@ def _check_kind(fitted: Any, client: str, wanted: str) -> Any:
     """Return the estimator itself, the last step if it stands in a pipeline."""
     last = fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
     if not isinstance(last, FastICA):  # Picard's estimator is one, too
-        raise InputError(f"client {client!r}: a fitted {wanted} was wanted; {type(last).__name__} came.")
+        raise InputError(f"client {client!r}: a fitted {wanted} was expected, got {type(last).__name__}.")
     try:
         check_is_fitted(last)
     except NotFittedError:
@@ -189,7 +189,7 @@ def _check_kind(fitted: Any, client: str, wanted: str) -> Any:
 
 
 def _mixing(fitted: Any, client: str) -> Array:
-    """Return the directions (d, r) in what was fitted along which each source moves it: all steps undone."""
+    """Return the direction of each source in the space of the data, (d, r), with all steps of a pipeline undone."""
     if isinstance(fitted, FastICA):
         return np.asarray(fitted.mixing_, dtype=np.float64)
     r = fitted.steps[-1][1].components_.shape[0]
@@ -217,21 +217,21 @@ def _check_inverses(pipeline: Pipeline) -> None:
 
 
 def _maps(fitted: Any, data: Any, client: str) -> Array:
-    """Return the sources (d, r) over features of what was fitted to the transpose of the data."""
+    """Return the sources over features, (d, r), of an estimator that was fitted to the transpose of the data."""
     n_samples = int(fitted.n_features_in_)
     shape = np.shape(data) if data is not None else None
     if shape is None or len(shape) != 2 or shape[0] != n_samples:
-        came = "none" if shape is None else f"the shape {shape}"
+        got = "none" if shape is None else f"shape {shape}"
         raise InputError(
             f"client {client!r}: with independence='features' the atoms are the sources of the data that it was fitted "
-            f"to, so data of shape ({n_samples}, n_features) is wanted; {came} came."
+            f"to, so data of shape ({n_samples}, n_features) is needed; got {got}."
         )
     transposed = data.T if hasattr(data, "T") else np.asarray(data).T
     return np.asarray(fitted.transform(transposed), dtype=np.float64)
 
 
 def _samples_known(fitted: Any) -> int | None:
-    """Return how many samples a pipeline saw, if one of its steps has counted them."""
+    """Return how many samples a pipeline was fitted to, if one of its steps stores it."""
     if not isinstance(fitted, Pipeline):
         return None
     for _, step in fitted.steps:
@@ -243,14 +243,14 @@ def _samples_known(fitted: Any) -> int | None:
 
 
 def _declared(known: int | None, given: NSamples, client: str, what: str) -> int | None:
-    """Return the number of samples to send along: what was given, else what is known; it is never made up."""
+    """Return the number of samples to declare: the given one, else the known one; refuse to guess."""
     if given == "untold":
         return None
     if given is not None and known is not None and given != known:
         raise InputError(f"client {client!r}: n_samples={given} was given; its {what} was fitted to {known}.")
     if given is None and known is None:
         raise OptionError(
-            f"client {client!r}: a fitted {what} does not know how many samples it was fitted to. Give n_samples; "
+            f"client {client!r}: a fitted {what} does not store how many samples it was fitted to. Give n_samples; "
             "or n_samples='untold', if the client does not tell."
         )
     return known if given is None else given
@@ -264,8 +264,8 @@ def _unpack(returned: Sequence[Any], client: str) -> tuple[Array, Array]:
         if unmixing.ndim == sources.ndim == 2 and unmixing.shape[0] == sources.shape[0]:
             return unmixing, sources
     except (TypeError, ValueError, IndexError):
-        pass  # said below, whatever it was
+        pass  # one message for all faults, below
     raise InputError(
-        f"client {client!r}: the (K, W, Y) that picard.picard returns was wanted, of shapes (r, d), (r, r) and (r, n); "
-        f"{len(returned)} parts of the types {', '.join(type(part).__name__ for part in returned[:5])} came."
+        f"client {client!r}: the (K, W, Y) of picard.picard was expected, of shapes (r, d), (r, r) and (r, n), "
+        f"got {len(returned)} parts of the types {', '.join(type(part).__name__ for part in returned[:5])}."
     )

@@ -13,7 +13,7 @@ from fedica.records import Aggregate
 
 
 def to_frame(aggregate: Aggregate | PublicAggregate) -> Any:
-    """Give the global mixing matrix as a labelled DataFrame: one row per feature, one column per component.
+    """Return the global mixing matrix as a labelled DataFrame: one row per feature, one column per component.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def to_frame(aggregate: Aggregate | PublicAggregate) -> Any:
     Returns
     -------
     pandas.DataFrame of shape (n_features, n_components)
-        Rows and columns are called as in ``mixing.csv`` of the result folder: the names of the features, or
+        Rows and columns are named as in ``mixing.csv`` of the result folder: the names of the features, or
         ``feature_0`` and so on; ``component_0`` and so on. ``attrs`` has the method, the independence, and the
         support and spread of each component.
 

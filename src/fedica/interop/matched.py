@@ -1,4 +1,4 @@
-"""Which component of which client is which component of the aggregate: what matching across subjects is about."""
+"""Which atom of which client belongs to which component of the aggregate: components matched across subjects."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class Matched(NamedTuple):
     Parameters
     ----------
     client : str
-        Whose it is.
+        Name of the client.
     atom : int
-        Which of its atoms, in the order of its contribution: the number of the component in its own ICA.
+        Number of the atom in its contribution: that of the component in the client's own ICA.
     component : int
-        Which component of the aggregate; -1 if it belongs to none.
+        Number of the component of the aggregate; -1 if the atom belongs to none.
     nearest : int
-        The component that it is nearest to: the same for nearly all that belong to one. For an atom that belongs to
-        none, because it is farther away than those of others or because the client has a nearer one.
+        The component nearest to the atom: for nearly all atoms that belong to a component, that component. An atom
+        belongs to none if it is too far away, or if the client has a nearer one.
     sign : int
         +1 or -1: the atom times its sign points along ``component``, or ``nearest`` if it belongs to none.
     cosine : float
-        How near it is to that: 1 is equal. Below 0 only where components are nearly dependent, as when more were asked
-        for than the atoms span.
+        Cosine of the angle to that component. Below 0 only where components are nearly dependent, as when more were
+        asked for than the atoms span.
     """
 
     client: str
@@ -54,7 +54,7 @@ def matched(aggregate: Aggregate) -> list[Matched]:
     -------
     list of Matched
         ``pandas.DataFrame(matched(result))`` is a table of it; and
-        ``{row.client: row.atom for row in matched(result) if row.component == 0}`` says which component of everybody's
+        ``{row.client: row.atom for row in matched(result) if row.component == 0}`` is the component of each client's
         own ICA to exclude when component 0 of the aggregate is that of blinks.
     """
     atoms: Array = np.asarray(aggregate.atoms, dtype=np.float64)

@@ -1,7 +1,7 @@
 """To and from `mne.preprocessing.ICA`: fitted decompositions become contributions, an aggregate becomes one again.
 
 MNE scales every type of channels to variance one (or whitens by a covariance of the noise) before it fits, so that the
-maps that it holds are not in the units of the sensors. Here they are: microvolts, fT and fT/cm, as files are read.
+maps that it holds are not in the units of the sensors. Here they are: microvolts, fT and fT/cm, as readers give them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fedica.exchange import PublicAggregate
 from fedica.read_options import REFERENCES
 from fedica.readers.channels import unit_of
 from fedica.readers.mne_quiet import import_mne
-from fedica.readers.reference import on_channels
+from fedica.readers.reference import restrict_to_channels
 from fedica.readers.units import scale_of
 from fedica.records import Aggregate, Contribution, Study
 
@@ -29,8 +29,8 @@ def from_mne(
 ) -> Contribution:
     """Take a fitted ICA of MNE as the contribution of one client: its scalp maps are the atoms, in its order.
 
-    Results that people have can so be aggregated without fitting anything again, also of different caps:
-    `fedica.fill_features` fills what some lack. `matched` then says which component of whom is which.
+    Existing fits can so be aggregated without refitting, also of different caps: `fedica.fill_features` fills what some
+    lack. `matched` then tabulates which subject's component corresponds to which.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def from_mne(
         Types of the channels, for a decomposition that was saved without them.
     reference : {"average", "keep"}
         EEG maps are brought to the average over their channels, so that those of recordings with different references
-        can be compared, or kept as they are. MNE's corrmap compares them by correlation, which is blind to it too.
+        can be compared, or kept as they are. MNE's corrmap, which correlates maps, ignores the reference too.
     study : Study, optional
         What the clients agreed on: its features that this client has, in its units and scales.
 
@@ -54,7 +54,7 @@ def from_mne(
     mne = import_mne("a decomposition of MNE")
     check_choice(reference, "reference", REFERENCES)
     if not isinstance(ica, mne.preprocessing.ICA):
-        raise InputError(f"client {client!r}: an mne.preprocessing.ICA is wanted; {type(ica).__name__} came.")
+        raise InputError(f"client {client!r}: an mne.preprocessing.ICA was expected, got {type(ica).__name__}.")
     if ica.current_fit == "unfitted":
         raise InputError(f"client {client!r}: its ICA is not fitted. Fit it first: ica.fit(raw).")
     names = tuple(str(name) for name in ica.ch_names)
@@ -90,7 +90,7 @@ def sensor_maps(ica: Any) -> Array:
     maps = np.asarray(ica.get_components(), dtype=np.float64)
     whitener = np.asarray(ica.pre_whitener_, dtype=np.float64)
     if ica.noise_cov is None:
-        return np.asarray(maps * whitener.reshape(len(maps), -1)[:, :1])  # one factor a channel
+        return np.asarray(maps * whitener.reshape(len(maps), -1)[:, :1])  # one factor per channel
     return np.asarray(np.linalg.pinv(whitener, rcond=1e-14) @ maps)  # as MNE itself undoes it
 
 
@@ -105,8 +105,8 @@ def to_mne(
     """Give an aggregate back as a fitted ICA of MNE: to plot, to save as ``-ica.fif``, to apply to a recording.
 
     ``ica.get_sources(raw)`` are the sources that `fedica.local.recover` finds on the same data, with the same scale and
-    sign; ``ica.apply(raw, exclude=[k])`` takes component k out, and keeps whatever no component explains. It is for
-    data as the contributions were fitted to it: high-passed, and with the average reference unless that was kept.
+    sign; ``ica.apply(raw, exclude=[k])`` removes component k, and keeps what no component explains. Apply it to
+    data prepared as for the contributions: high-passed, and with the average reference unless that was kept.
 
     Parameters
     ----------
@@ -134,10 +134,10 @@ def to_mne(
         raise InputError("the aggregate does not name its features, so they cannot be found among the channels.")
     whole = _info(info)
     place = {name: k for k, name in enumerate(features)}
-    names = tuple(name for name in whole.ch_names if name in place)  # MNE wants them in the order of the recording
+    names = tuple(name for name in whole.ch_names if name in place)  # MNE needs them in the order of the recording
     rows = [place[name] for name in names]
     mixing = np.array(aggregate.mixing, dtype=np.float64)
-    # Of one kind of aggregate these are numbers of components, of the other a truth value each.
+    # In an Aggregate these are numbers of components, in a PublicAggregate one truth value per component.
     mixing[:, np.asarray(aggregate.degenerate)] = 0.0
     chosen = _check_components(range(mixing.shape[1]) if components is None else components, mixing.shape[1])
     if len(names) < len(chosen):
@@ -147,10 +147,10 @@ def to_mne(
         )
     picked = mne.pick_info(whole, [whole.ch_names.index(name) for name in names])
     types = _types_of(mne, picked, names, "the aggregate")
-    mixing = on_channels(mixing, rows, average=set(types) == {"eeg"})[:, chosen]
+    mixing = restrict_to_channels(mixing, rows, average=set(types) == {"eeg"})[:, chosen]
     centre = np.zeros(len(features)) if mean is None else np.asarray(mean, dtype=np.float64)
     if centre.shape != (len(features),) or not np.isfinite(centre).all():
-        raise DataError(f"mean must be {len(features)} finite numbers, one a feature; shape {centre.shape} came.")
+        raise DataError(f"mean must be {len(features)} finite numbers, one per feature; got shape {centre.shape}.")
     factors = _factors(names, types, study)
     return _fitted(mne, mixing, centre[rows], picked, 1.0 / factors, str(aggregate.method))
 
@@ -184,7 +184,7 @@ def _fitted(mne: Any, mixing: Array, mean: Array, info: Any, pre_whitener: Array
 
 
 def _factors(names: Sequence[str], types: Sequence[str], study: Study | None) -> Array:
-    """Return what each channel in SI units is multiplied by: to our unit or the study's, and by the study's scale."""
+    """Return the factor of each channel from SI units to our unit or the study's, times the study's scale."""
     units = {} if study is None else dict(zip(study.features, study.units or (), strict=study.units is not None))
     scales = {} if study is None else dict(zip(study.features, study.scales or (), strict=study.scales is not None))
     return np.array(
@@ -196,7 +196,7 @@ def _factors(names: Sequence[str], types: Sequence[str], study: Study | None) ->
 
 
 def _per_si(text: str) -> float:
-    """Return how many of a unit are one SI unit."""
+    """Return how many of a unit make one SI unit."""
     scale = scale_of(text)
     if scale is None:
         raise InputError(f"the unit {text!r} of the study is none of an EEG or MEG channel: 'uV', 'fT', 'fT/cm' ...")
@@ -215,12 +215,12 @@ def _types_of(mne: Any, info: Any, names: Sequence[str], who: str) -> list[str]:
 def _info(value: Any) -> Any:
     info = getattr(value, "info", value)
     if not hasattr(info, "ch_names"):
-        raise InputError(f"an mne.Info is wanted, or something that has one; {type(value).__name__} came.")
+        raise InputError(f"an mne.Info was expected, or an object that has one; got {type(value).__name__}.")
     return info
 
 
 def _check_components(components: Sequence[int], r: int) -> list[int]:
     chosen = [int(k) for k in components]
     if not chosen or min(chosen) < 0 or max(chosen) >= r or len(set(chosen)) < len(chosen):
-        raise InputError(f"components must be distinct numbers from 0 to {r - 1}; {chosen} came.")
+        raise InputError(f"components must be distinct numbers from 0 to {r - 1}; got {chosen}.")
     return chosen

@@ -18,7 +18,7 @@ from fedica.records import Aggregate, Contribution
 
 
 def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study: str | None = None) -> Contribution:
-    """Take the maps of a fitted nilearn ``CanICA`` as a contribution, without fitting anything again.
+    """Take the maps of a fitted nilearn ``CanICA`` as a contribution, without refitting.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study
     client : str
         Name of the client.
     n_samples : int, optional
-        How many volumes it was fitted to, if the client tells; a fitted CanICA does not know.
+        How many volumes it was fitted to, if the client tells; a fitted CanICA does not store it.
     study : str, optional
         Id of the study.
 
     Returns
     -------
     contribution : Contribution
-        One atom a map, scaled to norm one. Its features are the voxels of the mask, named as the reader of NIfTI
+        One atom per map, scaled to norm one. Its features are the voxels of the mask, named as the reader of NIfTI
         images names them.
 
     Warns
@@ -50,17 +50,17 @@ def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study
 
     Notes
     -----
-    Maps of CanICA have mean zero over the mask; those of `LocalICA` keep their mean. Of networks that cover a small
-    part of the mask both are nearly the same. ``threshold=None`` keeps what is small, which makes the maps more alike.
+    Maps of CanICA have mean zero over the mask; those of `LocalICA` keep their mean. For networks that cover a small
+    part of the mask the difference is small. ``threshold=None`` keeps small values, which makes the maps more alike.
     """
     maps, mask_img = getattr(canica, "components_", None), getattr(canica, "mask_img_", None)
     if maps is None or mask_img is None:
         raise InputError(
-            f"client {client!r}: a fitted CanICA was wanted, with components_ and mask_img_; "
-            f"{type(canica).__name__} without them came. Call its fit first."
+            f"client {client!r}: a fitted CanICA was expected, with components_ and mask_img_; got "
+            f"{type(canica).__name__} without them. Call its fit first."
         )
     if not hasattr(mask_img, "affine"):
-        raise InputError(f"client {client!r}: maps over volumes are wanted; this one was fitted to surfaces.")
+        raise InputError(f"client {client!r}: maps over volumes are needed; this one was fitted to surfaces.")
     mask = load_mask(mask_img)
     return _contribution(np.asarray(maps, dtype=np.float64).T, mask, client, n_samples, study, type(canica).__name__)
 
@@ -68,7 +68,7 @@ def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study
 def from_nifti(
     maps: Any, mask: Any, client: str, *, n_samples: int | None = None, study: str | None = None
 ) -> Contribution:
-    """Take component maps in an image, one a volume, as a contribution: those of `to_nifti`, MELODIC or GIFT.
+    """Take component maps in an image, one per volume, as a contribution: those of `to_nifti`, MELODIC or GIFT.
 
     Parameters
     ----------
@@ -86,21 +86,21 @@ def from_nifti(
     Returns
     -------
     contribution : Contribution
-        One atom a map, scaled to norm one; its features are the voxels of the mask.
+        One atom per map, scaled to norm one; its features are the voxels of the mask.
 
     Raises
     ------
     DataError
         If the image does not have the grid of the mask, or has values that are not finite inside it.
     FormatError
-        If a file is not what it should be.
+        If a file is not a NIfTI image.
     """
     nibabel("taking maps from a NIfTI image")
     is_path = isinstance(maps, str | os.PathLike)
     source = os.fspath(maps) if is_path else "the image of maps"
     image, grid = open_image(maps) if is_path else maps, load_mask(mask)
     if len(image.shape) not in (3, 4):
-        raise DataError(f"{source}: maps are volumes of three dimensions, one after the other; {image.shape} came.")
+        raise DataError(f"{source}: maps are volumes of three dimensions, one after the other; got {image.shape}.")
     check_same_grid(image, grid, source)
     values = whole_image(image, source).reshape(*image.shape[:3], -1)[grid.inside]
     if not np.isfinite(values).all():
@@ -113,12 +113,12 @@ def from_nifti(
 
 
 def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> Any:
-    """Give components back as an image that every neuroimaging tool opens: one volume a component.
+    """Return components as an image that every neuroimaging tool opens: one volume per component.
 
     Parameters
     ----------
     result : Aggregate, PublicAggregate or Contribution
-        What has voxels for features: the columns of ``mixing``, or the atoms of one client.
+        With voxels as features: the columns of ``mixing``, or the atoms of one client.
     mask : path-like or Nifti1Image
         The mask of the study: it tells where the voxels are in space.
 
@@ -161,7 +161,7 @@ def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> A
 def _contribution(
     maps: Array, mask: Mask, client: str, n_samples: int | None, study: str | None, solver: str | None
 ) -> Contribution:
-    """Pack maps (d, r); those that are zero are no directions."""
+    """Make a contribution of maps (d, r) without those that are zero, which have no direction."""
     kept = np.linalg.norm(maps, axis=0) > 0
     if not kept.any():
         raise InputError(f"client {client!r}: every one of the {kept.size} maps is zero.")
@@ -196,7 +196,7 @@ def _voxels(features: Sequence[str] | None, n_features: int, mask: Mask) -> IntA
     indices = voxel_indices(features)
     if indices is None:
         raise InputError(
-            f"the features must be voxels, named by their indices such as '31,40,22'; {features[0]!r:.60} came."
+            f"the features must be voxels, named by their indices such as '31,40,22'; got {features[0]!r:.60}."
         )
     there = np.array((indices < mask.inside.shape).all(axis=1))
     there[there] = mask.inside[tuple(indices[there].T)]

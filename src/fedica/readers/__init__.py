@@ -1,4 +1,4 @@
-"""Files that people have -> arrays with feature names."""
+"""Data files and objects in memory -> tables of numbers with feature names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AnnData files (.h5ad), as single-cell people have them: one cell a row, one gene a column; needs anndata."""
+"""AnnData files (.h5ad) of single-cell data: one row per cell, one column per gene; needs anndata."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from fedica.read_options import ReadOptions
 from fedica.readers.sheet import Sheet
 
 MAX_DENSE = 8 * 2**30
-"""Most bytes that a sparse matrix may take once its zeros are written out."""
+"""Most bytes that a sparse matrix may take as a dense one."""
 _BLOCK_NUMBERS = 4_000_000
 
 
 def read_h5ad(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read ``X`` or a layer of an AnnData file; the features are its ``var_names``.
 
-    Only the matrix and the names are read. A sparse matrix is written out with its zeros, unless that is absurd.
+    Only the matrix and the names are read. A sparse matrix is made dense, if it then takes at most
+    `MAX_DENSE` bytes.
     """
     try:
         import h5py  # noqa: PLC0415 - an extra
@@ -34,7 +35,7 @@ def read_h5ad(path: Path, columns: Sequence[str] | None, options: ReadOptions) -
     source = str(path)
     try:
         with h5py.File(path, "r") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what anndata says of old files is not for whoever reads one
+            warnings.simplefilter("ignore")  # anndata warns of old files
             if "var" not in file or "obs" not in file:
                 raise FormatError(f"{source}: it is an HDF5 file, but not one of AnnData (it has no 'obs' and 'var').")
             has_x = "X" in file and file["X"].attrs.get("encoding-type") != "null"
@@ -61,14 +62,14 @@ def _read_matrix(matrix: Any, var_names: Any, columns: Sequence[str] | None, sou
     wanted = None if columns is None else set(columns)
     kept = [k for k, name in enumerate(names) if wanted is None or name in wanted]
     sparse = hasattr(matrix, "to_memory") or hasattr(matrix, "toarray")
-    values, note = _written_out(matrix, kept, source, where) if sparse else (_dense(matrix, kept), "")
-    notes = tuple(sentence for sentence in (note, _note_of_counts(values, where)) if sentence)
+    values, note = _made_dense(matrix, kept, source, where) if sparse else (_dense(matrix, kept), "")
+    notes = tuple(sentence for sentence in (note, _counts_note(values, where)) if sentence)
     left_out = {} if wanted is None else {name: "not wanted" for name in names if name not in wanted}
     return Sheet(values, tuple(names[k] for k in kept), left_out, notes, measured=True)
 
 
 def _find_matrix(x: Any, layers: Any, layer: str | None, source: str) -> tuple[Any, str]:
-    """Return the matrix, and what it is called in sentences."""
+    """Return the matrix, and its name in messages."""
     listed = ", ".join(map(repr, list(layers)[:8])) or "none"
     if layer is not None:
         if layer not in layers:
@@ -82,20 +83,20 @@ def _find_matrix(x: Any, layers: Any, layer: str | None, source: str) -> tuple[A
 def _check_shape(matrix: Any, names: Sequence[str], source: str, where: str) -> None:
     if len(matrix.shape) != 2 or matrix.shape[1] != len(names) or min(matrix.shape) == 0:
         raise DataError(
-            f"{source}: {where} must have one row a sample and one column for each of the {len(names)} var_names, "
-            f"neither of them zero; the shape {tuple(matrix.shape)} came."
+            f"{source}: {where} must have one row per sample and one column for each of the {len(names)} var_names, "
+            f"neither of them zero; got the shape {tuple(matrix.shape)}."
         )
     if np.dtype(matrix.dtype).kind not in "fiub":
         raise DataError(f"{source}: {where} must hold real numbers; it holds {matrix.dtype}.")
 
 
 def _dtype(matrix: Any) -> np.dtype[Any]:
-    """Return what the numbers are kept in: single precision if the file has no more."""
+    """Return the precision to keep the numbers in: single if the file has no more."""
     return np.dtype(np.float32 if matrix.dtype == np.float32 else np.float64)
 
 
 def _dense(matrix: Any, kept: list[int]) -> NDArray[Any]:
-    """Read a stored array in blocks of rows, so that columns that are not wanted never fill the memory."""
+    """Read a stored array in blocks of rows, so that columns that are not wanted take no memory."""
     n_rows, n_columns = matrix.shape
     values = np.empty((n_rows, len(kept)), dtype=_dtype(matrix))
     rows = max(1, _BLOCK_NUMBERS // n_columns)
@@ -105,7 +106,7 @@ def _dense(matrix: Any, kept: list[int]) -> NDArray[Any]:
     return values
 
 
-def _written_out(matrix: Any, kept: list[int], source: str, where: str) -> tuple[NDArray[Any], str]:
+def _made_dense(matrix: Any, kept: list[int], source: str, where: str) -> tuple[NDArray[Any], str]:
     dtype, n_rows = _dtype(matrix), matrix.shape[0]
     size = n_rows * len(kept) * dtype.itemsize
     if size > MAX_DENSE:
@@ -119,17 +120,16 @@ def _written_out(matrix: Any, kept: list[int], source: str, where: str) -> tuple
     chosen = held if len(kept) == held.shape[1] else held[:, kept]
     values = np.asarray(chosen.astype(dtype).toarray())
     return values, (
-        f"{where} is sparse ({share:.1%} of its values are not zero); it was written out with its zeros, "
-        f"{size / 2**20:.1f} MB."
+        f"{where} is sparse ({share:.1%} of its values are not zero); it was made dense, {size / 2**20:.1f} MB."
     )
 
 
-def _note_of_counts(values: NDArray[Any], where: str) -> str:
-    """Say that raw counts are no data for ICA, where the first rows look like them."""
+def _counts_note(values: NDArray[Any], where: str) -> str:
+    """Return a note that ICA needs normalised counts, if the first rows look like raw ones."""
     some = values[: max(1, _BLOCK_NUMBERS // values.shape[1])] if values.shape[1] else values
     if some.size == 0 or not np.all(some == np.trunc(some)) or some.max() <= 1 or some.min() < 0:
         return ""
     return (
-        f"{where} holds whole numbers, as raw counts are; a few large ones will lead ICA. Normalise them, and take the "
-        "logarithm, in the same way at every client."
+        f"{where} holds whole numbers, as raw counts are; a few large ones will dominate ICA. Normalise them, and take "
+        "the logarithm, in the same way at every client."
     )

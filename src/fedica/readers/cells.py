@@ -1,10 +1,9 @@
-"""From cells of text to numbers: a fast way for clean columns, a careful one for the others."""
+"""From cells of text to numbers: a fast path for clean columns, a careful one for the others."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from fedica.arrays import Array
 from fedica.errors import DataError
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "missing"})
-"""What people write for a missing value, in lower case."""
+"""Spellings of a missing value, in lower case."""
 _COMMA_NUMBER = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*|\d{1,2}:\d{2}(:\d{2})?.*")
@@ -24,7 +23,7 @@ class Decimals:
     Parameters
     ----------
     delimiter : str
-        What separates the cells.
+        The character that separates the cells.
     """
 
     def __init__(self, delimiter: str) -> None:
@@ -41,16 +40,16 @@ class Decimals:
         self._sure = self._sure or not _THOUSANDS.fullmatch(cell)
         return float(cell.replace(",", "."))
 
-    def check(self, path: Path) -> None:
+    def check(self, source: str) -> None:
         """Refuse a file whose commas could mean two things."""
         if self.comma and self.point:
             raise DataError(
-                f"{path}: some numbers have a decimal comma ({self.comma!r}), some a decimal point. Save it with one."
+                f"{source}: some numbers have a decimal comma ({self.comma!r}), some a decimal point. Save it with one."
             )
         if self.comma and not self._sure:
             raise DataError(
-                f"{path}: the comma in {self.comma!r} could be a decimal comma or separate thousands. Save the numbers "
-                "with a decimal point and without separators."
+                f"{source}: the comma in {self.comma!r} could be a decimal comma or separate thousands. Save the "
+                "numbers with a decimal point and without separators."
             )
 
 
@@ -60,7 +59,7 @@ class Column:
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the column.
     must_be_numbers : bool
         Whether the user asked for it by name, so that texts in it are an error.
     """
@@ -83,7 +82,7 @@ class Column:
         else:
             self.n_numbers += len(cells)
             decimals.point = decimals.point or bool(np.any(numbers != np.trunc(numbers)))
-        self._text = self.n_texts > self.n_numbers  # a column of texts: the rest of it need not be looked at
+        self._text = self.n_texts > self.n_numbers  # a column of texts: its other cells are not looked at
         return numbers
 
     def _carefully(self, cells: Sequence[str], row: int, decimals: Decimals) -> Array:
@@ -103,11 +102,11 @@ class Column:
         return numbers
 
     @property
-    def what(self) -> str:
+    def content(self) -> str:
         """What a column of texts holds, in words."""
         return "dates or times" if 2 * self.n_dates > self.n_texts else f"text, such as {self.first_text[0][:40]!r}"
 
-    def is_numeric(self, path: Path) -> bool:
+    def is_numeric(self, source: str) -> bool:
         """Whether the column holds numbers; a few texts among numbers are an error, not a reason to leave it out."""
         if self.n_texts == 0:
             return True
@@ -115,7 +114,7 @@ class Column:
             return False
         text, row = self.first_text
         raise DataError(
-            f"{path}: the column {self.name!r} must hold numbers; {self.n_texts} of its cells do not, the first is "
+            f"{source}: the column {self.name!r} must hold numbers; {self.n_texts} of its cells do not, the first is "
             f"{text[:40]!r} in row {row}. Correct them, or leave them empty and use --drop-missing."
         )
 

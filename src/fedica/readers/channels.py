@@ -1,4 +1,4 @@
-"""Which channels of a recording are data: their types, those that are marked as bad, and what each is measured in."""
+"""Which channels of a recording are data: their types, units, and which are marked as bad."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedica.read_options import ReadOptions
 from fedica.readers.units import scale_of
 
 UNITS = {"mag": ("fT", 1e15), "grad": ("fT/cm", 1e13)}
-"""Unit of a type of channels, and how many of it are one SI unit; all others are microvolts."""
+"""Unit of a type of channels, and how many of it make one SI unit; all others are microvolts."""
 MICROVOLTS = ("uV", 1e6)
 _MEG = ("mag", "grad")
 _WORDS = {
@@ -49,7 +49,7 @@ class Channels:
     picks : tuple of int
         Places of the channels that are used.
     names, types : tuple of str
-        What they are called, and what they are.
+        Their names and types.
     left_out : mapping of str to str
         Channels of other types, or that are not wanted: what they hold.
     bads : tuple of str
@@ -69,7 +69,7 @@ class Channels:
 
 
 def unit_of(kind: str) -> tuple[str, float]:
-    """Return the unit of a type of channels, and how many of it are one SI unit, in which MNE holds its data."""
+    """Return the unit of a type of channels, and how many of it make one SI unit, in which MNE holds its data."""
     return UNITS.get(kind, MICROVOLTS)
 
 
@@ -89,15 +89,15 @@ def choose_channels(
     recording : mne.io.Raw or mne.Epochs
         The recording.
     source : str
-        What it is called in what is said of it.
+        Name used in messages.
     columns : sequence of str, optional
         Names of the wanted channels.
     options : ReadOptions
         Which types, and what about bad channels.
     guess : bool
-        Whether the format does not tell types, so that a channel called "HEOG" is one of eye movements by its name.
+        Whether the format stores no types, so that they are guessed by name: "HEOG" is an EOG channel.
     units : sequence of str, optional
-        What the file says that each channel is measured in; one that is no voltage tells a type too.
+        Unit of each channel in the file; one that is not a voltage is no EEG.
     """
     types = _types(recording, guess=guess, units=units)
     wanted = {one for kind in options.types for one in (_MEG if kind == "meg" else (kind,))}
@@ -124,13 +124,13 @@ def choose_channels(
 
 
 def _types(recording: Any, *, guess: bool, units: Sequence[str] | None) -> list[tuple[str, str]]:
-    """Return name and type of every channel; a type by the name or the unit where the format knows only one."""
+    """Return name and type of every channel; guessed by name or unit where the format stores none."""
     names, kinds = recording.ch_names, recording.get_channel_types()
     if guess:
-        told = units if units is not None and len(units) == len(names) else [""] * len(names)
+        known_units = units if units is not None and len(units) == len(names) else [""] * len(names)
         kinds = [
             _guessed(name.strip(), unit) if kind == "eeg" else kind
-            for name, kind, unit in zip(names, kinds, told, strict=True)
+            for name, kind, unit in zip(names, kinds, known_units, strict=True)
         ]
     return list(zip(names, kinds, strict=True))
 

@@ -1,7 +1,7 @@
-"""Text tables as people have them: comma, semicolon or tab; decimal comma; quoted headers; any of three encodings.
+"""Text tables: comma, semicolon or tab; decimal comma; quoted headers; UTF-8, UTF-16 or Latin-1.
 
 The file is passed twice: once over its bytes (encoding, number of lines), once over its cells, in blocks of rows that
-go straight into the array, so that memory stays about the array however large the file is.
+go straight into the array, so that memory stays near that of the array however large the file is.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from fedica.readers.cells import Column, Decimals, is_number_or_missing
 from fedica.readers.sheet import Sheet
 
 DELIMITERS = (";", "\t", ",", "|")
-"""Tried in this order: a file with semicolons may have commas inside its numbers, hardly the other way round."""
+"""Tried in this order: files with semicolons often have commas inside their numbers, rarely the other way round."""
 MAX_LINE = 64 * 1024 * 1024
-"""Most bytes of one line: what has longer ones is not a table."""
+"""Most bytes of one line; a file with a longer one is not a table."""
 _CHUNK = 4 * 1024 * 1024
 _SNIFFED_LINES = 50
 _BLOCK_CELLS = 200_000
 
 
 @dataclass(frozen=True)
-class Bytes:
-    """What a pass over the bytes tells: the encoding, and the most rows that there can be."""
+class Encoding:
+    """Encoding of a file, an upper bound on its number of rows, and a note if the encoding was guessed."""
 
-    encoding: str
+    name: str
     n_lines: int
     note: str = ""
 
 
 def read_delimited(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
-    """Read a text table; find out for itself how it is written."""
+    """Read a text table; its encoding, delimiter and decimal sign are detected."""
     try:
-        seen = look_at_bytes(path)
-        delimiter = find_delimiter(path, seen.encoding)
-        with open(path, encoding=seen.encoding, newline="") as stream:
+        encoding = detect_encoding(path)
+        delimiter = detect_delimiter(path, encoding.name)
+        with open(path, encoding=encoding.name, newline="") as stream:
             rows = _rows(csv.reader(stream, delimiter=delimiter, skipinitialspace=True))
-            return _read_rows(rows, path, columns, seen, Decimals(delimiter))
+            return _read_rows(rows, path, columns, encoding, Decimals(delimiter))
     except csv.Error as error:
         raise FormatError(f"{path}: it is not a text table that can be read ({error}).") from error
     except UnicodeError as error:
         raise FormatError(f"{path}: its text is damaged ({error}). Save it as UTF-8.") from error
 
 
-def look_at_bytes(path: Path) -> Bytes:
-    """Pass over the file once, to learn whether it is text, in which encoding, and of how many lines at most."""
+def detect_encoding(path: Path) -> Encoding:
+    """Pass over the bytes once: refuse what is not text, find its encoding, and count its lines."""
     with open(path, "rb") as stream:
         start = stream.read(4)
         stream.seek(0)
@@ -77,11 +77,11 @@ def look_at_bytes(path: Path) -> Bytes:
             raise FormatError(f"{path}: the file is empty.")
         valid_utf8 = valid_utf8 and _decodes(decoder, b"", final=True)
     if encoding == "utf-16" or valid_utf8:
-        return Bytes(encoding, n_lines)
-    return Bytes("latin-1", n_lines, "the file is not UTF-8; its names were read as Latin-1.")
+        return Encoding(encoding, n_lines)
+    return Encoding("latin-1", n_lines, "the file is not UTF-8; its names were read as Latin-1.")
 
 
-def find_delimiter(path: Path, encoding: str) -> str:
+def detect_delimiter(path: Path, encoding: str) -> str:
     """Return the first delimiter that cuts the first lines into the same number of columns, two or more."""
     with open(path, encoding=encoding, newline="") as stream:
         lines = list(itertools.islice(stream, _SNIFFED_LINES))
@@ -93,7 +93,7 @@ def find_delimiter(path: Path, encoding: str) -> str:
         if len(widths) == 1 and max(widths) > 1:
             return delimiter
     counts = {delimiter: sum(line.count(delimiter) for line in lines) for delimiter in DELIMITERS}
-    return max(counts, key=lambda delimiter: counts[delimiter])  # ragged: the reading will say where
+    return max(counts, key=lambda delimiter: counts[delimiter])  # ragged: reading it will say where
 
 
 def _rows(reader: Iterator[list[str]]) -> Iterator[list[str]]:
@@ -102,7 +102,7 @@ def _rows(reader: Iterator[list[str]]) -> Iterator[list[str]]:
 
 
 def _read_rows(
-    rows: Iterator[list[str]], path: Path, wanted: Sequence[str] | None, seen: Bytes, decimals: Decimals
+    rows: Iterator[list[str]], path: Path, wanted: Sequence[str] | None, encoding: Encoding, decimals: Decimals
 ) -> Sheet:
     first = next(rows, None)
     if first is None:
@@ -116,16 +116,16 @@ def _read_rows(
     asked = set(wanted or ())
     places = [k for k, name in enumerate(names) if wanted is None or not has_header or name in asked]
     table = [Column(names[k], must_be_numbers=names[k] in asked) for k in places]
-    values, n_rows = _fill(rows, path, table, places, len(names), seen.n_lines, 2 if has_header else 1, decimals)
+    values, n_rows = _fill(rows, path, table, places, len(names), encoding.n_lines, 2 if has_header else 1, decimals)
     if n_rows == 0:
         raise DataError(f"{path}: the file has names of columns, but no rows under them.")
-    decimals.check(path)
-    numeric = [k for k, column in enumerate(table) if column.is_numeric(path)]
-    left_out = {table[k].name: table[k].what for k in sorted(set(range(len(table))) - set(numeric))}
+    decimals.check(str(path))
+    numeric = [k for k, column in enumerate(table) if column.is_numeric(str(path))]
+    left_out = {table[k].name: table[k].content for k in sorted(set(range(len(table))) - set(numeric))}
     left_out |= {names[k]: "not wanted" for k in sorted(set(range(len(names))) - set(places))}
     if len(numeric) < len(table):
         values = values[:, numeric]
-    notes = [seen.note] if seen.note else []
+    notes = [encoding.note] if encoding.note else []
     if decimals.comma:
         notes.append("numbers were read with a decimal comma.")
     return Sheet(values, tuple(table[k].name for k in numeric) if has_header else None, left_out, tuple(notes))
@@ -137,12 +137,12 @@ def _fill(
     table: list[Column],
     places: list[int],
     width: int,
-    most_rows: int,
+    max_rows: int,
     line: int,
     decimals: Decimals,
 ) -> tuple[Array, int]:
-    """Convert the rows block by block, into memory that is taken once."""
-    values = np.empty((most_rows, len(table)))
+    """Convert the rows block by block, into memory allocated once."""
+    values = np.empty((max_rows, len(table)))
     done, block = 0, max(1, _BLOCK_CELLS // width)
     while chunk := list(itertools.islice(rows, block)):
         for k, row in enumerate(chunk):
@@ -159,7 +159,7 @@ def _fill(
 
 
 def _names(header: list[str]) -> tuple[str, ...]:
-    """Clean names of columns; one without a name is called by its number, the first one as row numbers are."""
+    """Clean names of columns; one without a name is called by its number, the first one "row number"."""
     return tuple(name.strip() or ("row number" if k == 0 else f"column {k + 1}") for k, name in enumerate(header))
 
 

@@ -1,4 +1,4 @@
-"""EEG and MEG files through MNE: EDF, BDF, FIF, BrainVision, EEGLAB; each looked at before MNE is asked to read it."""
+"""EEG and MEG files through MNE: EDF, BDF, FIF, BrainVision, EEGLAB; each is checked before MNE reads it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,14 @@ def read_fif(path: Path, columns: Sequence[str] | None, options: ReadOptions) ->
     """Read a raw FIF file; one that holds epochs or an ICA solution is refused by name."""
     mne = _mne(path)
     _check_start(path, "a FIF file", (b"\0\0\0\x64",))
-    if path.suffix.lower() != ".gz":  # what is cut out of a compressed file is noticed when it is read
+    if path.suffix.lower() != ".gz":  # a compressed file that is cut short fails when it is read
         _check_fif_ends(path)
 
     def open_fif() -> Any:
         try:
             return mne.io.read_raw_fif(path, preload=False)
         except ValueError as error:
-            raise FormatError(f"{path}: a raw recording was wanted; {_what_else(mne, path, error)}.") from error
+            raise FormatError(f"{path}: a raw recording was expected; {_what_else(mne, path, error)}.") from error
 
     return _read(open_fif, path, columns, options, "FIF", guess=False)
 
@@ -61,7 +62,7 @@ def read_brainvision(path: Path, columns: Sequence[str] | None, options: ReadOpt
     def open_vhdr() -> Any:
         raw = mne.io.read_raw_brainvision(path, preload=False)
         bad = {text for text in map(str, raw.annotations.description) if text.lower().startswith("comment/bad")}
-        raw.annotations.rename({text: text.split("/", 1)[1] for text in bad})  # what others call BAD_...
+        raw.annotations.rename({text: text.split("/", 1)[1] for text in bad})  # as MNE spells them: BAD_...
         return raw
 
     return _read(open_vhdr, path, columns, options, "BrainVision", guess=True)
@@ -78,7 +79,7 @@ def read_eeglab(path: Path, columns: Sequence[str] | None, options: ReadOptions)
         except TypeError as error:
             if "trials" in str(error):
                 raise FormatError(
-                    f"{path}: a continuous recording was wanted; it holds {_FIF_KINDS['epochs']}."
+                    f"{path}: a continuous recording was expected; it holds {_FIF_KINDS['epochs']}."
                 ) from error
             raise
 
@@ -86,7 +87,7 @@ def read_eeglab(path: Path, columns: Sequence[str] | None, options: ReadOptions)
 
 
 def _read(
-    opening: Callable[[], Any],
+    open_recording: Callable[[], Any],
     path: Path,
     columns: Sequence[str] | None,
     options: ReadOptions,
@@ -94,20 +95,20 @@ def _read(
     *,
     guess: bool,
     units: Sequence[str] | None = None,
-    settle: Callable[[Any, Channels], tuple[Any, Channels]] | None = None,
+    on_chosen: Callable[[Any, Channels], tuple[Any, Channels]] | None = None,
 ) -> Sheet:
-    """Open and read a recording; whatever MNE trips over becomes one sentence.
+    """Open and read a recording; whatever MNE raises becomes one sentence.
 
-    ``guess``: the format does not tell the types of channels; their ``units`` may. ``settle``: what is to be seen to
-    when it is known which channels are used.
+    ``guess``: the format stores no types of channels, which names and ``units`` then tell. ``on_chosen``: callback, run
+    once channels are chosen.
     """
     notes: list[str] = []
     try:
         with quiet(notes):
-            recording = opening()
+            recording = open_recording()
             channels = choose_channels(recording, str(path), columns, options, guess=guess, units=units)
-            if settle is not None:
-                recording, channels = settle(recording, channels)
+            if on_chosen is not None:
+                recording, channels = on_chosen(recording, channels)
         sheet = read_recording(recording, channels, str(path), options)
     except FedicaError:
         raise
@@ -124,7 +125,7 @@ def _mne(path: Path) -> Any:
 
 
 def _check_start(path: Path, what: str, starts: tuple[bytes, ...]) -> None:
-    """Refuse a file that does not begin as its format does, and say what it looks like."""
+    """Refuse a file that does not begin as its format does."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         with opened(path, "rb") as stream:
@@ -145,7 +146,7 @@ def _check_start(path: Path, what: str, starts: tuple[bytes, ...]) -> None:
 
 
 def _check_fif_ends(path: Path) -> None:
-    """Refuse a FIF file that ends inside a tag or a block: MNE would take the part for the whole."""
+    """Refuse a FIF file that ends inside a tag or a block: MNE would read the rest without a word."""
     n_bytes, place, depth = path.stat().st_size, 0, 0
     with open(path, "rb") as stream:
         while place + 16 <= n_bytes:
@@ -160,7 +161,7 @@ def _check_fif_ends(path: Path) -> None:
 
 
 def _what_else(mne: Any, path: Path, error: Exception) -> str:
-    """Say what a FIF file without raw data holds."""
+    """Return what a FIF file without raw data holds."""
     try:
         kind = str(mne.what(path))
     except Exception:  # no kind that is known
@@ -170,7 +171,7 @@ def _what_else(mne: Any, path: Path, error: Exception) -> str:
 
 @dataclass(frozen=True)
 class _Header:
-    """What the header of an EDF file says; units and rates of the signals that are not annotations."""
+    """Fields of the header of an EDF file; units and rates are those of the signals that are not annotations."""
 
     n_records: int
     record_bytes: int
@@ -189,42 +190,35 @@ def _read_edf_like(
     n_there = (path.stat().st_size - header.n_bytes) // max(header.record_bytes, 1)
     if n_there < max(header.n_records, 1):
         raise FormatError(
-            f"{path}: the file is cut short: its header tells of {header.n_records} records, {n_there} are there. "
+            f"{path}: the file is cut short: its header declares {header.n_records} records, {n_there} are there. "
             "Copy or export it again."
         )
-    read = mne.io.read_raw_edf if what == "EDF" else mne.io.read_raw_bdf
+    read = partial(mne.io.read_raw_edf if what == "EDF" else mne.io.read_raw_bdf, path, infer_types=True, preload=False)
+    at_own_rate = partial(_at_own_rate, read, header.rates, path)
+    return _read(read, path, columns, options, what, guess=True, units=header.units, on_chosen=at_own_rate)
 
-    def at_own_rate(raw: Any, channels: Channels) -> tuple[Any, Channels]:
-        """Without other channels that are sampled faster, to whose rate MNE would bring these."""
-        if len(header.rates) != len(raw.ch_names):
-            return raw, channels
-        rates = {name: header.rates[k] for name, k in zip(channels.names, channels.picks, strict=True)}
-        if len(set(rates.values())) > 1:
-            fast, slow = max(rates, key=lambda name: rates[name]), min(rates, key=lambda name: rates[name])
-            raise DataError(
-                f"{path}: the channels are sampled at different rates ({fast!r} at {rates[fast]:g} Hz, {slow!r} at "
-                f"{rates[slow]:g} Hz). List those of one rate in a file and give it with --features."
-            )
-        if rates[channels.names[0]] == raw.info["sfreq"]:
-            return raw, channels
-        others = [name for name in raw.ch_names if name not in rates]
-        alone = read(path, infer_types=True, exclude=others, preload=False)
-        return alone, replace(channels, picks=tuple(alone.ch_names.index(name) for name in channels.names))
 
-    return _read(
-        lambda: read(path, infer_types=True, preload=False),
-        path,
-        columns,
-        options,
-        what,
-        guess=True,
-        units=header.units,
-        settle=at_own_rate,
-    )
+def _at_own_rate(
+    read: Callable[..., Any], rates: Sequence[float], path: Path, raw: Any, channels: Channels
+) -> tuple[Any, Channels]:
+    """Open the file again without channels of a higher rate, to which MNE would resample the chosen ones."""
+    if len(rates) != len(raw.ch_names):
+        return raw, channels
+    own = {name: rates[k] for name, k in zip(channels.names, channels.picks, strict=True)}
+    if len(set(own.values())) > 1:
+        fast, slow = max(own, key=lambda name: own[name]), min(own, key=lambda name: own[name])
+        raise DataError(
+            f"{path}: the channels are sampled at different rates ({fast!r} at {own[fast]:g} Hz, {slow!r} at "
+            f"{own[slow]:g} Hz). List those of one rate in a file and give it with --features."
+        )
+    if own[channels.names[0]] == raw.info["sfreq"]:
+        return raw, channels
+    alone = read(exclude=[name for name in raw.ch_names if name not in own])
+    return alone, replace(channels, picks=tuple(alone.ch_names.index(name) for name in channels.names))
 
 
 def _edf_header(path: Path, what: str, width: int) -> _Header:
-    """Read the few fields of the header that tell how long the file must be."""
+    """Read the fields of the header that tell units, rates and how long the file must be."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(256)
@@ -234,7 +228,7 @@ def _edf_header(path: Path, what: str, width: int) -> _Header:
         units = [rest[96 * n_signals + 8 * k :][:8].decode("latin-1").strip() for k in range(n_signals)]
         units = [
             unit.replace("\xc2", "").replace("\x83\xca", "u") for unit in units
-        ]  # other codes for the Greek letter
+        ]  # other encodings of the micro sign
         samples = [int(rest[216 * n_signals + 8 * k :][:8]) for k in range(n_signals)]
         seconds = float(head[244:252]) or 1.0
         signals = [k for k, label in enumerate(labels) if label not in _ANNOTATIONS]
@@ -264,13 +258,13 @@ def _check_data_points(path: Path) -> None:
         return  # numbers as text: MNE reads to the end of the file
     frame, n_bytes = width * channels, data.stat().st_size
     if n_bytes % frame or n_bytes < frame * points:
-        told = f"; its header tells of {points}" if points else ""
+        declared = f"; its header declares {points}" if points else ""
         raise FormatError(
-            f"{path}: {data.name!r} is cut short: it holds {n_bytes / frame:.1f} samples of {channels} channels{told}. "
-            "Copy or export it again."
+            f"{path}: {data.name!r} is cut short: it holds {n_bytes / frame:.1f} samples of {channels} "
+            f"channels{declared}. Copy or export it again."
         )
 
 
 def _whole(text: str) -> int:
-    """Return a whole number, 0 if it is none."""
+    """Return the whole number in a text, 0 if it is none."""
     return int(text) if text.strip().isdecimal() and len(text) < 20 else 0

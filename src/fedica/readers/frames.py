@@ -1,9 +1,8 @@
-"""pandas DataFrames -> data that can be fitted."""
+"""The columns of numbers of pandas DataFrames."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def frame_sheet(frame: Any, columns: Sequence[str] | None, options: ReadOptions,
 
 def _numbers(series: Any, name: str, source: str, *, must: bool) -> tuple[Array | None, str]:
     """Return a column as numbers, or what it holds instead."""
-    from pandas.api import types  # noqa: PLC0415 - whoever has a DataFrame has pandas
+    from pandas.api import types  # noqa: PLC0415 - an extra
 
     kind = series.dtype
     if types.is_numeric_dtype(kind) and not types.is_complex_dtype(kind):  # booleans are, too
@@ -50,7 +49,7 @@ def _numbers(series: Any, name: str, source: str, *, must: bool) -> tuple[Array 
     column, decimals = Column(name, must_be_numbers=must), Decimals(";")
     cells = ["" if missing else str(cell) for cell, missing in zip(series, series.isna(), strict=True)]
     values = column.convert(cells, 0, decimals)
-    if not column.is_numeric(Path(source)):
-        return None, column.what
-    decimals.check(Path(source))
+    if not column.is_numeric(source):
+        return None, column.content
+    decimals.check(source)
     return values, ""

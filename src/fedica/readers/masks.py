@@ -1,4 +1,4 @@
-"""The grid that voxels are numbered in: NIfTI images opened with a clear sentence for whatever is wrong, and masks."""
+"""NIfTI images and masks: the grid of voxels, and one clear sentence for every fault of a file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, BoolArray
+from fedica.arrays import Array, BoolArray, PathLike
 from fedica.errors import DataError, FormatError, InputError, MissingExtraError
 from fedica.readers.voxels import voxel_names
 
-PathLike = str | os.PathLike[str]
 _BROKEN = (OSError, EOFError, ValueError, OverflowError, zlib.error)
 SAME_PLACE = 1e-3
-"""Affines that differ by less, in mm a voxel, are those of the same grid."""
+"""Affines that differ by less, in mm per voxel, are those of the same grid."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class Mask:
     affine : ndarray of shape (4, 4)
         From indices to mm.
     source : str
-        The file, or what it is otherwise called.
+        Name used in messages: the file.
     """
 
     inside: BoolArray
@@ -46,7 +45,7 @@ class Mask:
 
     @property
     def grid(self) -> str:
-        """The grid in words, for `Contribution.grid`: the same names of voxels in another grid are other places."""
+        """The grid as text, for `Contribution.grid`: the same voxel indices in another grid are other places."""
         rows = "; ".join(" ".join(f"{x:g}" for x in np.round(row, 3) + 0.0) for row in self.affine[:3])
         return f"{_size(self.inside.shape)} voxels; {rows}"
 
@@ -63,7 +62,7 @@ def nibabel(what: str) -> Any:
 
 @contextmanager
 def reading(source: str) -> Iterator[None]:
-    """Turn what nibabel raises on a file that is not an image, or not all of one, into a sentence."""
+    """Turn what nibabel raises on a damaged or foreign file into a FormatError."""
     try:
         yield
     except InputError:
@@ -85,7 +84,7 @@ def open_image(path: PathLike) -> Any:
         image = nib.load(shown, keep_file_open=True)
         kind = np.dtype(image.get_data_dtype()).kind
     if kind not in "biuf":
-        raise DataError(f"{shown}: the values of an image must be real numbers; {image.get_data_dtype()!s:.60} came.")
+        raise DataError(f"{shown}: the values of an image must be real numbers, got {image.get_data_dtype()!s:.60}.")
     return image
 
 
@@ -99,11 +98,11 @@ def load_mask(mask: Any) -> Mask:
     if values.ndim == 4 and values.shape[3] == 1:
         values = values[..., 0]
     if values.ndim != 3:
-        raise DataError(f"{source}: a mask is one volume of three dimensions; {_size(values.shape)} voxels came.")
+        raise DataError(f"{source}: a mask is one volume of three dimensions, got {_size(values.shape)} voxels.")
     found = np.unique(values[np.isfinite(values) & (values != 0)])
     if found.size > 1:
         raise DataError(
-            f"{source}: a mask has one value inside, and zero outside; {found.size} values other than zero came, from "
+            f"{source}: a mask has one value inside, and zero outside; got {found.size} values other than zero, from "
             f"{found[0]:.4g} to {found[-1]:.4g}. Set it to 1 where a threshold is passed."
         )
     if found.size == 0:

@@ -1,4 +1,4 @@
-"""MNE without its log: what it warns of becomes notes, one sentence each."""
+"""MNE without its log: its warnings become notes, one sentence each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Any
 from fedica.errors import MissingExtraError
 
 _KNOWN = ("naming conventions", "does not conform", "Number of records from the header", "filter_length")
-"""Warnings that do not matter here, or that are told in other words."""
-_LONGEST = 200
+"""Warnings that do not matter here, or that other notes tell."""
+_FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning)
+_MAX_LENGTH = 200
 
 
 def import_mne(what: str) -> Any:
-    """Return the module ``mne``; ``what`` needs it, in words."""
+    """Return the module ``mne``; ``what`` says in messages who needs it."""
     try:
         import mne  # noqa: PLC0415 - an extra
     except ImportError:
@@ -27,7 +28,7 @@ def import_mne(what: str) -> Any:
 
 @contextmanager
 def quiet(notes: list[str]) -> Iterator[None]:
-    """Let MNE work in silence; append its warnings to the notes."""
+    """Silence MNE; append its warnings to the notes."""
     mne = import_mne("this")
     log = logging.getLogger("mne")
     with mne.use_log_level("WARNING"), warnings.catch_warnings(record=True) as caught:
@@ -38,12 +39,9 @@ def quiet(notes: list[str]) -> Iterator[None]:
         finally:
             log.removeFilter(_drop)
     for warning in caught:
-        text = first_sentence(str(warning.message))
-        said = f"MNE says: {text}"
-        if not issubclass(warning.category, DeprecationWarning | FutureWarning | PendingDeprecationWarning) and not (
-            said in notes or any(words in text for words in _KNOWN)
-        ):
-            notes.append(said)
+        note = f"MNE says: {first_sentence(str(warning.message))}"
+        if not (issubclass(warning.category, _FOR_DEVELOPERS) or note in notes or any(w in note for w in _KNOWN)):
+            notes.append(note)
 
 
 def _drop(_record: logging.LogRecord) -> bool:
@@ -53,4 +51,4 @@ def _drop(_record: logging.LogRecord) -> bool:
 def first_sentence(text: str) -> str:
     """Return a text on one line, and not too long."""
     line = re.sub(r"\s+", " ", text).strip()
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."
+    return line if len(line) <= _MAX_LENGTH else f"{line[:_MAX_LENGTH]} ..."

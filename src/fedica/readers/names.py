@@ -1,23 +1,24 @@
-"""A list of features that somebody wrote: one name a line."""
+"""Lists of features in text files: one name per line."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
 from fedica.records import check_features, check_name
 
 MAX_BYTES = 8 * 1024 * 1024
 
 
-def read_names(path: str | Path) -> tuple[str, ...]:
-    """Return the names in a text file, one a line, in order; blank lines and lines that start with # are skipped."""
+def read_names(path: PathLike) -> tuple[str, ...]:
+    """Return the names in a text file, one per line, in order; blank lines and lines that start with # are skipped."""
     file = Path(path)
     try:
         if not file.is_file():
-            raise FormatError(f"{file}: a text file with one name a line was wanted; there is none of this name.")
+            raise FormatError(f"{file}: a text file with one name per line was expected; there is no such file.")
         if file.stat().st_size > MAX_BYTES:
-            raise FormatError(f"{file}: a list of names has at most {MAX_BYTES} bytes; {file.stat().st_size} came.")
+            raise FormatError(f"{file}: a list of names has at most {MAX_BYTES} bytes, got {file.stat().st_size}.")
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise FormatError(f"{file}: cannot be read ({error.strerror or error}).") from error

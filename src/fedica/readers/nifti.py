@@ -1,4 +1,4 @@
-"""NIfTI images of the brain over time: one volume a sample, one voxel inside the mask a feature; needs nilearn."""
+"""NIfTI images over time: one sample per volume, one feature per voxel inside the mask; needs nilearn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fedica.readers.voxels import voxel_names
 SingleArray = NDArray[np.float32]
 _BLOCK_VOXELS = 4096
 CONSTANT = 1e-6
-"""A voxel whose standard deviation is less than this share of its largest value does not vary: it is rounding."""
+"""A voxel whose standard deviation is below this share of its largest value is constant up to rounding."""
 
 
 def read_nifti(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
@@ -32,7 +32,7 @@ def read_nifti(path: Path, columns: Sequence[str] | None, options: ReadOptions) 
 
 
 def image_sheet(image: Any, columns: Sequence[str] | None, options: ReadOptions, source: str) -> Sheet:
-    """Return the same of an image that is open; ``source`` is what it is called."""
+    """Return the same of an open image; ``source`` is its name in messages."""
     _check_volumes(image, source)
     mask, notes = _mask(image, source, columns, options)
     check_same_grid(image, mask, source)
@@ -50,21 +50,21 @@ def image_sheet(image: Any, columns: Sequence[str] | None, options: ReadOptions,
 def _check_volumes(image: Any, source: str) -> None:
     if len(image.shape) == 4 and image.shape[3] > 1:
         return
-    came = " x ".join(map(str, image.shape))
+    shape = " x ".join(map(str, image.shape))
     raise DataError(
-        f"{source}: an image over time was wanted, of four dimensions: x, y, z and volumes; {came} came. One volume "
+        f"{source}: an image over time was expected, of four dimensions: x, y, z and volumes; got {shape}. One volume "
         "alone has no components: give the whole run."
     )
 
 
 def _mask(image: Any, source: str, columns: Sequence[str] | None, options: ReadOptions) -> tuple[Mask, list[str]]:
-    """Return the mask that was given, or one computed from the image where nobody else has to agree on it."""
+    """Return the mask that was given; else compute one, unless the features are given and it would have to fit them."""
     if options.mask is not None:
         return load_mask(options.mask), []
     if columns is not None:
         raise DataError(
-            f"{source}: the features that are wanted are voxels of a mask, and only the mask tells whether the grid is "
-            "the same. Give it with --mask."
+            f"{source}: the wanted features are voxels of a mask, and only the mask tells whether the grid is the "
+            "same. Give it with --mask."
         )
     from nilearn.masking import compute_epi_mask  # noqa: PLC0415 - an extra
 
@@ -119,7 +119,7 @@ def _smoothed(one: NDArray[np.float64], image: Any, fwhm: float) -> NDArray[np.f
 
 
 def _clean(values: SingleArray, *, remove_trend: bool, scale: bool) -> list[str]:
-    """Remove trends and scale, in place, as nilearn does; but a voxel that does not vary stays zero, not rounding."""
+    """Remove trends and scale, in place, as nilearn does; but a constant voxel becomes zero, not rounding."""
     if not (remove_trend or scale):
         return []
     n_constant, line = 0, np.linspace(-1, 1, len(values))

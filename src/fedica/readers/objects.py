@@ -33,27 +33,27 @@ def as_table(
     Parameters
     ----------
     data : pandas.DataFrame, anndata.AnnData, mne.io.Raw, mne.Epochs or nibabel.Nifti1Image
-        One sample a row; of a recording, one sample in time; of a 4D image, one volume. It is not changed. Epochs are
+        A sample is a row, a point in time of a recording, a volume of a 4D image. The object is not changed. Epochs are
         put one after the other, and are not filtered.
     columns : sequence of str, optional
         Which features, in which order; by default all columns of numbers that do not look like identifiers or dates,
         all ``var_names``, or all channels of the wanted types.
     lacking_ok : bool
-        Whether some of ``columns`` may be lacking.
+        Whether the data may lack some of ``columns``.
     drop_missing : bool
         Whether rows with a missing or infinite value are dropped; otherwise they are refused. Not for recordings.
     keep : callable, optional
-        Asked about each column of a DataFrame that looks like an identifier or a date, as in `read_data`.
+        From the name of a column that looks like an identifier or a date, and the reason, to whether it is kept.
     units : mapping of str to str, optional
         Unit that each channel is wanted in; by default microvolts, femtotesla and femtotesla per cm.
     options : ReadOptions
-        Of an AnnData, the layer; of a recording, filter, reference, types of channels, bad channels; of an image, the
-        mask, smoothing, whether trends are removed and voxels scaled.
+        Of an AnnData, the layer; of a recording, filter, reference, types of channels, bad channels; of an image, mask,
+        smoothing, detrending and scaling.
 
     Returns
     -------
     Table
-        ``values`` (n_samples, n_features), ``features`` their names, and ``notes``: what was done.
+        ``values`` (n_samples, n_features), ``features`` their names, and ``notes`` on what was done.
 
     Examples
     --------

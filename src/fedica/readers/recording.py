@@ -1,7 +1,7 @@
-"""A recording as MNE holds it -> the numbers that ICA is fitted to: one path for files and for live objects.
+"""From a recording as MNE holds it to the numbers that ICA is fitted to: one path for files and for live objects.
 
 In this order: the channels of the wanted types without the bad ones; in their units (MNE holds volts and tesla); drifts
-filtered out; segments that are annotated as bad dropped; average reference. What was done is said in one sentence each.
+filtered out; segments that are annotated as bad dropped; average reference. Each step leaves a note of one sentence.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from fedica.readers.channels import Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
 from fedica.readers.reference import AVERAGE
 from fedica.readers.sheet import Sheet
+from fedica.text import list_names
 
 SINGLE_PRECISION_BYTES = 2**29
 """A recording that would be larger than this in double precision is held in single precision."""
 BATCH_BYTES = 2**26
-"""Channels are read and filtered so many at a time,"""
+"""Channels are read and filtered in batches of this size,"""
 PASSES = 16
-"""or a sixteenth of them if that is more: each time takes a pass over the file."""
+"""or a sixteenth of them if that is more: every batch takes a pass over the file."""
 _PLAUSIBLE = {"uV": (0.05, 5e3), "fT": (0.1, 1e6), "fT/cm": (0.01, 1e5)}
-"""Standard deviation of a typical channel that was filtered: outside of this, its unit must be wrong."""
+"""Range of the standard deviation of a typical filtered channel: outside of it the unit must be wrong."""
 _UNFILTERED = 100.0
-"""Drifts that were not filtered out may be so many times larger."""
+"""Without a filter the standard deviation may be this many times larger, because of drifts."""
 _FLAT = 1e-6
 
 
@@ -45,7 +46,7 @@ def recording_sheet(recording: Any, columns: Sequence[str] | None, options: Read
 def read_recording(recording: Any, channels: Channels, source: str, options: ReadOptions) -> Sheet:
     """Return channels of a recording, (n_samples, n_channels), prepared as the options say.
 
-    ``source`` is what it is called in what is said of it.
+    ``source`` is its name in messages.
     """
     mne = import_mne(source)
     notes: list[str] = []
@@ -54,20 +55,20 @@ def read_recording(recording: Any, channels: Channels, source: str, options: Rea
     with quiet(notes):
         values = _read(mne, recording, channels, highpass, source, is_raw=is_raw)
     if is_raw:
-        notes += _dropped(recording, values.shape[0], source)
+        notes += _dropped(recording, values.shape[0])
     _check_amplitudes(values, channels, source, filtered=highpass is not None or _already(recording, 1.0))
     notes += _average(values, channels, options, source)
     head = f"{values.shape[0]} samples at {recording.info['sfreq']:g} Hz, {_counts(channels)}."
-    said = [head, *notes]
+    notes.insert(0, head)
     if values.dtype == np.float32:
-        said.append("held in single precision, because it is large.")
+        notes.append("held in single precision, because it is large.")
     if channels.bads:
-        said.append(f"left out because they are marked as bad: {', '.join(map(repr, channels.bads))}.")
+        notes.append(f"left out because they are marked as bad: {', '.join(map(repr, channels.bads))}.")
     return Sheet(
         values,
         channels.names,
         channels.left_out,
-        tuple(said),
+        tuple(notes),
         channels.units,
         dict.fromkeys(channels.bads, "a channel that is marked as bad"),
         AVERAGE if options.reference == "average" and set(channels.types) == {"eeg"} else {},
@@ -131,8 +132,8 @@ def _already(recording: Any, highpass: float) -> bool:
 
 
 def _filter_from(recording: Any, source: str, options: ReadOptions, notes: list[str], *, is_raw: bool) -> float | None:
-    """Return the frequency to filter from, if that is to be done, and say what is done."""
-    highpass, sfreq = options.highpass, float(recording.info["sfreq"])
+    """Return the cut-off of the high-pass filter, or None, and note which."""
+    highpass = options.highpass
     if not highpass:
         notes.append("not filtered, as was asked for.")
         return None
@@ -147,6 +148,14 @@ def _filter_from(recording: Any, source: str, options: ReadOptions, notes: list[
             "cut."
         )
         return None
+    _check_filter_fits(recording, source, highpass)
+    notes.append(f"high-pass filtered at {highpass:g} Hz with MNE's FIR filter.")
+    return highpass
+
+
+def _check_filter_fits(recording: Any, source: str, highpass: float) -> None:
+    """Refuse a recording that is sampled too slowly, or is too short, for the filter."""
+    sfreq = float(recording.info["sfreq"])
     if sfreq <= 2 * highpass:
         raise DataError(
             f"{source}: it is sampled at {sfreq:g} Hz, too slowly for a high-pass at {highpass:g} Hz. "
@@ -159,11 +168,9 @@ def _filter_from(recording: Any, source: str, options: ReadOptions, notes: list[
             f"{source}: it lasts {seconds:.3g} s; a high-pass at {highpass:g} Hz needs at least {length:.3g} s. "
             "Give a longer recording, or --highpass 0 if it was filtered before."
         )
-    notes.append(f"high-pass filtered at {highpass:g} Hz with MNE's FIR filter.")
-    return highpass
 
 
-def _dropped(recording: Any, n_left: int, source: str) -> list[str]:
+def _dropped(recording: Any, n_left: int) -> list[str]:
     n_dropped = recording.n_times - n_left
     if not n_dropped:
         return []
@@ -176,21 +183,21 @@ def _dropped(recording: Any, n_left: int, source: str) -> list[str]:
 
 
 def _check_amplitudes(values: NDArray[Any], channels: Channels, source: str, *, filtered: bool) -> None:
-    """Refuse flat channels, and amplitudes that no brain has: the unit is then wrong by a power of ten."""
+    """Refuse flat channels, and amplitudes that no brain has: their unit is wrong by a power of ten."""
     deviations = np.array([column.std(dtype=np.float64) for column in values.T])  # without a copy of it all
-    for unit, (least, most) in _PLAUSIBLE.items():
+    for unit, (low, high) in _PLAUSIBLE.items():
         of_unit = np.array([one == unit for one in channels.units])
         if not of_unit.any():
             continue
         typical = float(np.median(deviations[of_unit]))
         flat = np.flatnonzero(of_unit & (deviations <= max(_FLAT * typical, np.finfo(float).tiny)))
         if flat.size:
-            listed = ", ".join(repr(channels.names[k]) for k in flat[:5]) + (" ..." if flat.size > 5 else "")
+            listed = list_names([channels.names[k] for k in flat])
             raise DataError(
                 f"{source}: {flat.size} of {len(channels.names)} channels are flat: {listed}. Mark them as bad in the "
                 "recording, or list the others in a file and give it with --features."
             )
-        if not least <= typical <= most * (1.0 if filtered else _UNFILTERED):
+        if not low <= typical <= high * (1.0 if filtered else _UNFILTERED):
             raise DataError(
                 f"{source}: a typical channel varies by {typical:.2g} {unit}, which no brain does: "
                 f"{_unit_error(typical, unit)}. Correct the unit in the recording."
@@ -198,7 +205,7 @@ def _check_amplitudes(values: NDArray[Any], channels: Channels, source: str, *, 
 
 
 def _unit_error(typical: float, unit: str) -> str:
-    """Say which mistake a typical standard deviation looks like."""
+    """Return which mistake a typical standard deviation looks like."""
     if unit != "uV":
         return f"the numbers are probably not in {'T/m' if 'cm' in unit else 'T'}"
     mistakes = [
@@ -211,7 +218,7 @@ def _unit_error(typical: float, unit: str) -> str:
 
 
 def _average(values: NDArray[Any], channels: Channels, options: ReadOptions, source: str) -> list[str]:
-    """Subtract the mean over the EEG channels, in place and some rows at a time; say so."""
+    """Subtract the mean over the EEG channels, in place and some rows at a time; return the note."""
     eeg = np.array([kind == "eeg" for kind in channels.types])
     if options.reference == "keep":
         return ["the reference of the recording was kept, as was asked for."] if eeg.any() else []
@@ -219,7 +226,7 @@ def _average(values: NDArray[Any], channels: Channels, options: ReadOptions, sou
     if n_eeg == 0:
         return []
     if n_eeg == 1:
-        raise DataError(f"{source}: an average reference needs several EEG channels; one came. Give --reference keep.")
+        raise DataError(f"{source}: an average reference needs several EEG channels, got one. Give --reference keep.")
     rows = max(1, BATCH_BYTES // (8 * n_eeg))
     for start in range(0, values.shape[0], rows):
         block = values[start : start + rows]

@@ -1,4 +1,4 @@
-"""The average reference of EEG: maps are known up to a constant over channels, whatever channels a recording has."""
+"""The average reference of EEG: it depends on which channels a recording has."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from fedica.arrays import Array
 
 AVERAGE = {"reference": "average"}
-"""What travels with the atoms of EEG that has an average reference; the server brings different caps to one level."""
+"""Metadata of a contribution from EEG with an average reference, which the server needs where channels differ."""
 
 
-def on_channels(mixing: Array, rows: Sequence[int], *, average: bool) -> Array:
+def restrict_to_channels(mixing: Array, rows: Sequence[int], *, average: bool) -> Array:
     """Restrict a mixing matrix to some of its features.
 
     Parameters
@@ -20,10 +20,10 @@ def on_channels(mixing: Array, rows: Sequence[int], *, average: bool) -> Array:
     mixing : ndarray of shape (d, r)
         All features.
     rows : sequence of int
-        Those that a recording has, in its order.
+        Those of the recording, in its order.
     average : bool
         Whether the recording has the average over these as its reference. If the matrix has the average over all of
-        its features, the restriction is brought to that over these, as the recording was.
+        its features, the mean over these is subtracted.
 
     Returns
     -------

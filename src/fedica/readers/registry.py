@@ -1,4 +1,4 @@
-"""One function that reads any file that people have; a format is one line of a table."""
+"""One function that reads a data file of any known format; a format is one line of a table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError, OptionError
 from fedica.read_options import ReadOptions, option_name
 from fedica.readers.select import Keep, choose_columns, drop_or_refuse_missing
 from fedica.readers.sheet import Sheet, Table
 from fedica.readers.units import in_units
 
-PathLike = str | os.PathLike[str]
 Read = Callable[[Path, Sequence[str] | None, ReadOptions], Sheet]
 DEFAULT_OPTIONS = ReadOptions()
 
@@ -54,7 +54,7 @@ class Reader:
 _FMRI = ("mask", "smoothing", "standardize", "detrend")
 _EEG = ("highpass", "reference", "channel_types", "keep_bads")
 
-# A new format is one line here: its suffix, a function, what it is, the options that it uses, and the extra it needs.
+# A new format is one line here: suffix, function, name in words, the options that it uses, and the extra that it needs.
 READERS: dict[str, Reader] = {
     ".npy": Reader("numpy_files.read_npy", "numpy array"),
     ".npz": Reader("numpy_files.read_npz", "numpy archive"),
@@ -93,7 +93,7 @@ def read_data(
     units: Mapping[str, str] | None = None,
     options: ReadOptions = DEFAULT_OPTIONS,
 ) -> Table:
-    """Read a client's data: finite numbers, one sample a row, and the names of the features if the file has them.
+    """Read a client's data: finite numbers, one row per sample, and the names of the features if the file has them.
 
     Parameters
     ----------
@@ -106,17 +106,17 @@ def read_data(
     drop_missing : bool
         Whether rows with a missing or infinite value are dropped; otherwise they are refused.
     keep : callable, optional
-        Asked about each column of numbers that looks like an identifier or a date: its name and the reason, to a
-        truth value. By default such columns are left out. Never asked when ``columns`` names them.
+        From the name of a column of numbers that looks like an identifier or a date, and the reason, to whether it is
+        kept. By default such columns are left out. Not called when ``columns`` names them.
     units : mapping of str to str, optional
-        Unit that each feature is wanted in, as a study says it. Where the file tells its own, the values are converted.
+        Unit of each feature in the study. Where the file stores units, the values are converted.
     options : ReadOptions
-        What only some formats need to be told. An option that the format does not use must have its default.
+        Options of some formats. One that the format does not use must have its default.
 
     Returns
     -------
     Table
-        The data, and what was noticed.
+        The data, and notes on how it was read.
 
     Raises
     ------
@@ -152,20 +152,20 @@ def to_table(
 ) -> Table:
     """Turn what a reader found into data that can be fitted; the arguments are those of `read_data`.
 
-    ``source`` is what the data is called in what is said of it: the file.
+    ``source`` is the name of the data in messages: the file.
     """
-    file = Path(source)
-    values, features, left_out, notes = choose_columns(sheet, file, columns, lacking_ok=lacking_ok, keep=keep)
-    values, n_dropped = drop_or_refuse_missing(values, features, file, drop=drop_missing)
+    values, features, left_out, notes = choose_columns(sheet, source, columns, lacking_ok=lacking_ok, keep=keep)
+    values, n_dropped = drop_or_refuse_missing(values, features, source, drop=drop_missing)
     if n_dropped:
         notes = (*notes, f"{n_dropped} rows with a missing value were dropped; {values.shape[0]} are left.")
-    values, of_each, said = in_units(values, features, sheet, source, units)
+    values, column_units, unit_notes = in_units(values, features, sheet, source, units)
     left_out |= sheet.unusable
-    return Table(values, features, source, left_out, n_dropped, (*sheet.notes, *notes, *said), of_each, sheet.extra)
+    notes = (*sheet.notes, *notes, *unit_notes)
+    return Table(values, features, source, left_out, n_dropped, notes, column_units, sheet.extra)
 
 
 def check_options(source: Path | str, reader: Reader, options: ReadOptions) -> None:
-    """Refuse an option that this format does not use: whoever gave it expects that it does something."""
+    """Refuse an option that this format does not use: ignoring it would surprise."""
     for name in options.changed():
         if name not in reader.uses:
             users = [suffix for suffix, other in READERS.items() if name in other.uses]

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,10 @@ from numpy.typing import NDArray
 
 from fedica.errors import DataError
 from fedica.readers.sheet import Sheet
+from fedica.text import list_names
 
 Keep = Callable[[str, str], bool]
-"""Asked whether to keep a column that looks like no feature: its name, and why it looks so."""
+"""From the name of a column that does not look like a feature, and the reason, to whether it is kept."""
 
 _ID_NAME = re.compile(
     r"(?i)(.*[\s_.-])?(id|ids|uid|uuid|guid|idx|index|identifier|subject|participant|patient|mrn|ssn|record|row|nr|no)"
@@ -30,66 +30,66 @@ _Chosen = tuple[NDArray[Any], tuple[str, ...] | None, dict[str, str], tuple[str,
 
 
 def choose_columns(
-    sheet: Sheet, file: Path, columns: Sequence[str] | None, *, lacking_ok: bool, keep: Keep | None
+    sheet: Sheet, source: str, columns: Sequence[str] | None, *, lacking_ok: bool, keep: Keep | None
 ) -> _Chosen:
     """Return values, names, what was left out and why, and the notes that say so."""
     if sheet.names is not None:
-        _check_distinct(sheet, file)
+        _check_distinct(sheet, source)
     if columns is None:
         chosen = _without_suspects(sheet, keep)
     elif sheet.names is None:
-        chosen = _by_position(sheet, file, columns)
+        chosen = _by_position(sheet, source, columns)
     else:
-        chosen = _by_name(sheet, file, columns, lacking_ok=lacking_ok)
+        chosen = _by_name(sheet, source, columns, lacking_ok=lacking_ok)
     if chosen[0].shape[1] == 0:
         what = ", ".join(f"{name!r} ({why})" for name, why in list(chosen[2].items())[:5])
-        raise DataError(f"{file}: no column of numbers is left; left out: {what or 'nothing, the file has none'}.")
+        raise DataError(f"{source}: no column of numbers is left; left out: {what or 'nothing, the file has none'}.")
     return chosen
 
 
-def _check_distinct(sheet: Sheet, file: Path) -> None:
+def _check_distinct(sheet: Sheet, source: str) -> None:
     twice = [name for name, count in Counter((*(sheet.names or ()), *sheet.left_out)).items() if count > 1]
     if twice:
-        raise DataError(f"{file}: two columns are called {twice[0]!r}; every column needs a name of its own.")
+        raise DataError(f"{source}: two columns are called {twice[0]!r}; every column needs a name of its own.")
 
 
-def _by_position(sheet: Sheet, file: Path, columns: Sequence[str]) -> _Chosen:
+def _by_position(sheet: Sheet, source: str, columns: Sequence[str]) -> _Chosen:
     n_columns = sheet.values.shape[1]
     if n_columns != len(columns):
         raise DataError(
-            f"{file}: {len(columns)} features are wanted; the file has {n_columns} columns, which it does not name. "
+            f"{source}: {len(columns)} features are wanted; the file has {n_columns} columns, which it does not name. "
             "Name its columns, or give exactly the wanted ones in order."
         )
     note = f"the file does not name its columns: they were taken to be the {n_columns} wanted features, in order."
     return sheet.values, tuple(columns), {}, (note,)
 
 
-def _by_name(sheet: Sheet, file: Path, columns: Sequence[str], *, lacking_ok: bool) -> _Chosen:
+def _by_name(sheet: Sheet, source: str, columns: Sequence[str], *, lacking_ok: bool) -> _Chosen:
     names = sheet.names or ()
     for name in columns:
         if name in sheet.left_out:
-            raise DataError(f"{file}: the column {name!r} must hold numbers; it holds {sheet.left_out[name]}.")
+            raise DataError(f"{source}: the column {name!r} must hold numbers; it holds {sheet.left_out[name]}.")
     place, asked = {name: k for k, name in enumerate(names)}, set(columns)
     lacking = [name for name in columns if name not in place and name not in sheet.unusable]
     if lacking and (not lacking_ok or len(lacking) == len(columns)):
         others = list(islice((name for name in names if name not in asked), 5))
         raise DataError(
-            f"{file}: {len(lacking)} of {len(columns)} wanted features are not there: {_listed(lacking)}. "
-            + (f"It has, among others, {_listed(others)}. " if others else "")
+            f"{source}: {len(lacking)} of {len(columns)} wanted features are not there: {list_names(lacking)}. "
+            + (f"It has, among others, {list_names(others)}. " if others else "")
             + "Rename the columns; or list those that you have in a file, and give it with --features."
         )
     wanted = tuple(name for name in columns if name in place)
     order = [place[name] for name in wanted]
     values = sheet.values if order == list(range(len(names))) else sheet.values[:, order]
     rest = [name for name in (*names, *sheet.left_out) if name not in asked]
-    notes = [f"left out because they are not wanted: {_listed(rest)}."] if rest else []
+    notes = [f"left out because they are not wanted: {list_names(rest)}."] if rest else []
     if lacking:
-        notes.append(f"{len(lacking)} of {len(columns)} features are not there: {_listed(lacking)}.")
+        notes.append(f"{len(lacking)} of {len(columns)} features are not there: {list_names(lacking)}.")
     return values, wanted, dict.fromkeys(rest, "not wanted"), tuple(notes)
 
 
 def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
-    """Leave out what looks like an identifier or a date; nothing is left out without a note."""
+    """Leave out columns that look like identifiers or dates, with a note each."""
     left_out = dict(sheet.left_out)
     names = sheet.names or tuple(f"column {k + 1}" for k in range(sheet.values.shape[1]))
     kept = []
@@ -100,30 +100,30 @@ def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
         else:
             kept.append(k)
     values = sheet.values if len(kept) == len(names) else sheet.values[:, kept]
-    notes = _why_left_out(left_out)
+    notes = _left_out_notes(left_out)
     if set(left_out) - set(sheet.left_out):
         notes.append("to keep a column that was left out, list the columns to use in a file and give it as --features.")
     return values, tuple(names[k] for k in kept) if sheet.names else None, left_out, tuple(notes)
 
 
-def _why_left_out(left_out: dict[str, str]) -> list[str]:
-    """Say what was left out: one sentence for all columns with the same reason."""
+def _left_out_notes(left_out: dict[str, str]) -> list[str]:
+    """Return one sentence for all columns that were left out for the same reason."""
     by_reason: dict[str, list[str]] = {}
     for name, why in left_out.items():
         by_reason.setdefault(why, []).append(name)
     return [
         f"the column {names[0]!r} was left out: it holds {why}."
         if len(names) == 1
-        else f"{len(names)} columns were left out: {_listed(names)} hold {why}."
+        else f"{len(names)} columns were left out: {list_names(names)} hold {why}."
         for why, names in by_reason.items()
     ]
 
 
 def suspicion(name: str, column: NDArray[Any], *, first: bool) -> str:
-    """Say why a column of numbers is no feature; an empty text if it may be one.
+    """Return why a column of numbers is no feature; an empty text if it may be one.
 
-    A first column without a name, as spreadsheets and data frames write their row numbers, is an identifier; so is a
-    column that counts up in equal steps, whatever it is called.
+    A first column without a name that counts rows, as spreadsheets and data frames write it, is an identifier; so is
+    any column that grows in equal steps.
     """
     if _ID_NAME.fullmatch(name) or _CAMEL_ID.fullmatch(name):
         return "an identifier, by its name"
@@ -141,9 +141,9 @@ def suspicion(name: str, column: NDArray[Any], *, first: bool) -> str:
 
 
 def drop_or_refuse_missing(
-    values: NDArray[Any], features: tuple[str, ...] | None, file: Path, *, drop: bool
+    values: NDArray[Any], features: tuple[str, ...] | None, source: str, *, drop: bool
 ) -> tuple[NDArray[Any], int]:
-    """Return rows that are finite, and how many were dropped; refuse with the count of each column unless asked to."""
+    """Return the finite rows, and how many were dropped; without ``drop``, refuse missing values with their counts."""
     if values.dtype.kind not in "fc":
         return values, 0
     rows = max(1, _BLOCK_NUMBERS // max(values.shape[1], 1))
@@ -162,15 +162,10 @@ def drop_or_refuse_missing(
         listed = ", ".join(f"{names[k]!r} {counts[k]}" for k in worst)
         more = np.count_nonzero(counts) - worst.size
         raise DataError(
-            f"{file}: {n_bad} of {values.shape[0]} rows have missing or infinite values: {listed}"
+            f"{source}: {n_bad} of {values.shape[0]} rows have missing or infinite values: {listed}"
             + (f" and {more} more columns" if more else "")
             + ". Fill them, or drop these rows with --drop-missing."
         )
     if not whole.any():
-        raise DataError(f"{file}: every one of the {values.shape[0]} rows has a missing or infinite value.")
+        raise DataError(f"{source}: every one of the {values.shape[0]} rows has a missing or infinite value.")
     return values[whole], n_bad
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(repr(name[:60]) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,4 +1,4 @@
-"""What a file holds: a sheet as the reader of its format found it, and the table that is left to work with."""
+"""A sheet: what the reader of a format found in a file. A table: the data that is left to fit."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ class Sheet:
     left_out : mapping of str to str
         Columns that hold no numbers, and what they hold instead.
     notes : tuple of str
-        What the reader noticed, one sentence each.
+        What the reader did and noticed, one sentence each.
     units : tuple of str, optional
-        Unit of each column, if the file tells it.
+        Unit of each column, if the file stores it.
     unusable : mapping of str to str
-        Columns that the file itself says are not to be used (bad channels), and why: also when they are wanted, they
-        are left out, with a note of the reader.
+        Columns that the file marks as not to be used (bad channels), and why: they are left out even when they are
+        wanted, with a note of the reader.
+    extra : mapping of str to str
+        How the data was prepared, where the server must know it: fields of the contribution.
     measured : bool
         Whether the format has nothing but measurements, such as voxels, so that no column can be an identifier.
     """
@@ -53,7 +55,7 @@ class Table:
     features : tuple of str, optional
         Names of the columns, if the file has them.
     source : str
-        The file.
+        Name used in messages: the file.
     left_out : mapping of str to str
         Columns that were left out, and why.
     n_dropped : int
@@ -61,9 +63,9 @@ class Table:
     notes : tuple of str
         What was noticed, one sentence each; everything that was left out is among them.
     units : tuple of str, optional
-        Unit of each column, if the file tells it.
+        Unit of each column, if the file stores it.
     extra : mapping of str to str
-        What the server must know of how the data was prepared: fields of the contribution.
+        How the data was prepared, where the server must know it: fields of the contribution.
     """
 
     values: NDArray[Any]

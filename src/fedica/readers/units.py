@@ -1,4 +1,4 @@
-"""Units of the features: what a file is measured in, to what a study wants; atoms depend on them."""
+"""Units of the features: from those of a file to those of the study, because atoms depend on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNIT = re.compile(r"([kmuµμnpf]?)(V|T)(?:/(c?m))?")
 
 
 def scale_of(unit: str) -> tuple[str, float] | None:
-    """Return what is measured and in how many of its SI units: ``"uV"`` is ("V", 1e-6); nothing for other texts."""
+    """Return the SI unit of a unit and its size in that: ``"uV"`` is ("V", 1e-6); None for other texts."""
     text = unit.strip()
     word = re.fullmatch(r"(?i)(milli|micro|nano|pico|femto)?(volt|tesla)s?", text)
     if word:
@@ -37,7 +37,7 @@ def in_units(
     source: str,
     wanted: Mapping[str, str] | None,
 ) -> tuple[NDArray[Any], tuple[str, ...] | None, tuple[str, ...]]:
-    """Return the values in the wanted units, the unit of each column, and what is to be said of it.
+    """Return the values in the wanted units, the unit of each column, and the notes.
 
     Parameters
     ----------
@@ -46,35 +46,35 @@ def in_units(
     features : tuple of str, optional
         Their names.
     sheet : Sheet
-        Where they are from, and in which units. Without units nothing is done.
+        The columns as they were read, with their units. Without units nothing is converted.
     source : str
-        The file.
+        Name used in messages: the file.
     wanted : mapping of str to str, optional
         Unit that each feature is wanted in.
     """
     if sheet.units is None or features is None or sheet.names is None:
         return values, None, ()
     of_file = dict(zip(sheet.names, sheet.units, strict=True))
-    came = tuple(of_file[name] for name in features)
+    own = tuple(of_file[name] for name in features)
     if wanted is None:
-        return values, came, ()
+        return values, own, ()
     goal = tuple(wanted.get(name, of_file[name]) for name in features)
-    factors = np.array([_factor(*pair, source) for pair in zip(features, came, goal, strict=True)])
+    factors = np.array([_factor(*pair, source) for pair in zip(features, own, goal, strict=True)])
     if np.all(factors == 1.0):
         return values, goal, ()
-    changed = sorted({f"{a} to {b}" for a, b in zip(came, goal, strict=True) if a != b})
-    said = (f"converted from {', '.join(changed)}, as the study says.",)
-    return values * factors.astype(values.dtype), goal, said
+    changed = sorted({f"{a} to {b}" for a, b in zip(own, goal, strict=True) if a != b})
+    notes = (f"converted from {', '.join(changed)}, as the study says.",)
+    return values * factors.astype(values.dtype), goal, notes
 
 
-def _factor(name: str, came: str, goal: str, source: str) -> float:
-    if came == goal:
+def _factor(name: str, own: str, goal: str, source: str) -> float:
+    if own == goal:
         return 1.0
-    has, wants = scale_of(came), scale_of(goal)
+    has, wants = scale_of(own), scale_of(goal)
     if has is None or wants is None or has[0] != wants[0]:
         raise DataError(
-            f"{source}: {name!r} is wanted in {goal!r}; the file has {came!r}, which cannot be turned into that. "
-            "Correct the unit in the study, or leave it out of it."
+            f"{source}: {name!r} is wanted in {goal!r}; the file has {own!r}, which cannot be converted. Correct the "
+            "unit in the study, or leave it out."
         )
     ratio = has[1] / wants[1]
     return float(f"{ratio:.12g}")  # 1e-6 / 1e-6 is one, not nearly one

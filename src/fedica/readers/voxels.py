@@ -1,4 +1,4 @@
-"""Voxels as features: each is called by its indices in the grid of the mask, such as "31,40,22"."""
+"""Voxels as features: each is named by its indices in the grid of the mask, such as "31,40,22"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def voxel_names(mask: BoolArray) -> tuple[str, ...]:
 
 
 def voxel_indices(features: Sequence[str] | None) -> IntArray | None:
-    """Return the indices (d, 3) that the names of the features are; None if one of them is no voxel."""
+    """Return the indices (d, 3) of features named so; None if one of the names is not that of a voxel."""
     if features is None:
         return None
     found = [_VOXEL.fullmatch(name) for name in features]

@@ -17,7 +17,7 @@ from fedica.exchange import PublicAggregate, as_public, as_study
 from fedica.exchange.files import write_atomic
 from fedica.local import Recovered, cross_cumulants, recover
 from fedica.readers import ReadOptions, Table, read_data
-from fedica.readers.reference import on_channels
+from fedica.readers.reference import restrict_to_channels
 from fedica.records import Study
 from fedica.workflow.contribute import Progress, scaled, units_of
 from fedica.workflow.fit import fit_client
@@ -146,7 +146,7 @@ def _mixing_for(table: Table, public: PublicAggregate, features: Sequence[str] |
         return mixing
     rows = {name: k for k, name in enumerate(features)}
     average = table.extra.get("reference") == "average"
-    mixing = on_channels(mixing, [rows[name] for name in table.features], average=average)
+    mixing = restrict_to_channels(mixing, [rows[name] for name in table.features], average=average)
     if mixing.shape[0] < mixing.shape[1]:
         raise DataError(f"{table.source}: {mixing.shape[0]} features cannot tell {mixing.shape[1]} components apart.")
     return mixing
