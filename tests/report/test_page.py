@@ -101,7 +101,7 @@ def test_a_result_without_verdicts_or_names_has_a_page_too(result):
     )
     text = render_report(bare)
     assert "nobody was judged" in text
-    assert "feature 3" in text
+    assert "feature_3" in text
     assert ">Study" not in text
 
 
