@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,10 @@ class Certificate:
     kmeans_lower_bound: float | None
     median_gap: Array
 
+    def renumbered(self, order: IntArray) -> Certificate:
+        """Return the same with component ``order[a]`` in place a. order : (r,)."""
+        return replace(self, median_gap=self.median_gap[order])
+
     @property
     def kmeans_gamma(self) -> float | None:
         """The gamma of Algorithm 2 that is proven: objective <= (1 + gamma) * optimum."""
@@ -176,6 +180,35 @@ class Aggregate:
     def degenerate(self) -> IntArray:
         """Components whose centre has a norm near zero: their direction means nothing."""
         return np.flatnonzero(np.linalg.norm(self.centres, axis=0) < 1e-6)
+
+    def renumbered(self, order: IntArray, signs: Array) -> Aggregate:
+        """Return the same with its components in another order and with other signs.
+
+        Parameters
+        ----------
+        order : ndarray of shape (r,)
+            Component ``order[a]`` becomes component a.
+        signs : ndarray of shape (r,)
+            Component a is then multiplied by ``signs[a]``, +1 or -1.
+
+        Returns
+        -------
+        Aggregate
+            The same result.
+        """
+        rank = np.append(np.argsort(order), -1)  # the last entry keeps the label -1
+        labels = rank[self.labels]
+        return replace(
+            self,
+            mixing=self.mixing[:, order] * signs,
+            centres=self.centres[:, order] * signs,
+            labels=labels,
+            signs=self.signs * np.append(signs, 1.0)[labels],
+            support=self.support[order],
+            spread=self.spread[order],
+            trust=None if self.trust is None else self.trust.renumbered(order),
+            certificate=None if self.certificate is None else self.certificate.renumbered(order),
+        )
 
     def __repr__(self) -> str:
         d, r = self.mixing.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,15 @@ class Trust:
             n_unmatched=self.n_unmatched[order],
             influence=self.influence[order],
         )
+
+    def renumbered(self, order: IntArray) -> Trust:
+        """Return the same with component ``order[a]`` in place a. order : (r,)."""
+        has = self.has[:, order]
+        why = tuple(
+            reason.changed(missing=tuple(np.flatnonzero(~row).tolist())) if reason.numbers.get("missing") else reason
+            for reason, row in zip(self.why, has, strict=True)
+        )
+        return replace(self, why=why, angles=self.angles[:, order], has=has)
 
     def named(self, verdict: str) -> tuple[str, ...]:
         """Return the clients with this verdict."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -139,43 +138,34 @@ def _run(method: Method, admitted: Admitted, options: Options, r: int, source: s
 
 def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_used: dict[str, object]) -> Aggregate:
     """Put components in their order (support, then spread) and sign (largest entry positive), and clients by name."""
-    r = found.centres.shape[1]
-    mixing, flips = fix_signs(unit(found.centres))
-    labels = found.labels
+    r, labels, embedding = found.centres.shape[1], found.labels, found.embedding
+    mixing = unit(found.centres)
     spread = group_medians(angles_to(admitted.atoms, mixing, labels), labels, r, empty=90.0)
     supports = np.zeros((len(admitted.clients), r + 1), dtype=bool)  # a client counts once; label -1 is the last column
     supports[admitted.client_of_atom, labels] = True
     support = supports[:, :r].sum(axis=0)
-
-    order = np.lexsort((spread, -support))
-    rank = np.append(np.argsort(order), -1)  # the last entry keeps the label -1
-    norms = np.linalg.norm(found.centres, axis=0)
-    flipped = np.append(flips, 1.0)
-    assignment = replace(
-        found.assignment,
-        labels=rank[found.assignment.labels],
-        signs=found.assignment.signs * flipped[found.assignment.labels],
-    )
-    trust = assess(admitted, mixing[:, order], norms[order], found.weights, assignment)
+    trust = assess(admitted, found.centres, found.weights, found.assignment)
     by_name, place, atom_order = _by_name(admitted)
-    return Aggregate(
-        mixing=mixing[:, order],
-        centres=(found.centres * flips)[:, order],
-        labels=rank[labels][atom_order],
-        signs=(found.signs * flipped[labels])[atom_order],
+    result = Aggregate(
+        mixing=mixing,
+        centres=found.centres,
+        labels=labels[atom_order],
+        signs=found.signs[atom_order],
         clients=tuple(admitted.clients[k] for k in by_name),
         client_of_atom=place,
-        spectrum=np.zeros(0) if found.embedding is None else found.embedding.spectrum,
-        support=support[order],
-        spread=spread[order],
+        spectrum=np.zeros(0) if embedding is None else embedding.spectrum,
+        support=support,
+        spread=spread,
         trust=trust.rows(by_name),
         rejected=admitted.rejected,
         method=method,
-        options={**options_used, "affinity_residual": 0.0 if found.embedding is None else found.embedding.residual},
+        options={**options_used, "affinity_residual": 0.0 if embedding is None else embedding.residual},
         atoms=admitted.atoms.whole()[:, atom_order] if admitted.given is None else admitted.given,
         terms=admitted.terms,
-        certificate=replace(found.certificate, median_gap=found.certificate.median_gap[order]),
+        certificate=found.certificate,
     )
+    order = np.lexsort((spread, -support))
+    return result.renumbered(order, fix_signs(mixing)[1][order])
 
 
 def _by_name(admitted: Admitted) -> tuple[IntArray, IntArray, IntArray | slice]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedica.arrays import Array, BoolArray, IntArray
+from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks.columns import Columns, columns_of
 from fedica.blocks.groups import group_medians
 from fedica.records import Reason, Trust
@@ -76,17 +76,15 @@ class _Judged:
     few_samples: BoolArray
 
 
-def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, assignment: Assignment) -> Trust:
+def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assignment) -> Trust:
     """Judge every client against the components.
 
     Parameters
     ----------
     admitted : Admitted
         All atoms.
-    mixing : ndarray of shape (d, r)
-        The components.
-    norms : ndarray of shape (r,)
-        Norms of the raw centres.
+    centres : ndarray of shape (d, r)
+        Raw centres of the components.
     weights : ndarray of shape (R,)
         How much each atom counted in its centre.
     assignment : Assignment
@@ -97,10 +95,10 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, assi
     Trust
         A verdict and its reason for each client.
     """
-    measured = _measure(admitted, mixing, weights, assignment)
+    measured = _measure(admitted, unit(centres), weights, assignment)
     judged = _judge(measured, admitted.n_samples)
     verdict = np.where(judged.outlying, "outlying", np.where(judged.weak, "weak", "trusted"))
-    owner, n_clients = admitted.client_of_atom, len(admitted.clients)
+    owner, norms = admitted.client_of_atom, np.linalg.norm(centres, axis=0)
     return Trust(
         clients=admitted.clients,
         verdict=tuple(verdict.tolist()),
@@ -109,7 +107,7 @@ def assess(admitted: Admitted, mixing: Array, norms: Array, weights: Array, assi
         angles=measured.angles,
         has=measured.has,
         n_unmatched=measured.n_unmatched,
-        influence=_influence(assignment, measured.angle_of_atom, weights, norms, owner, n_clients),
+        influence=_influence(assignment, measured.angle_of_atom, weights, norms, owner, len(admitted.clients)),
     )
 
 

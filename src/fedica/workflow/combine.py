@@ -23,11 +23,11 @@ from fedica.exchange import (
 from fedica.records import Aggregate, Rejection, Study
 from fedica.server import aggregate as run_aggregate
 from fedica.server.missing_features import Filled, fill_features
-from fedica.server.renumber import Change, keep_order
 from fedica.text import list_names
 from fedica.workflow.contribute import Progress
 from fedica.workflow.gates import absences, check_enough, check_verdicts, take_in
 from fedica.workflow.inspect import check_parent_exists
+from fedica.workflow.renumber import Change, keep_order
 
 FAIL_ON = {"outlying": ("outlying",), "weak": ("outlying", "weak")}
 """For each value of `fail_on`: a result with clients of these verdicts is refused as a whole."""

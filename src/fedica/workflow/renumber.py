@@ -1,18 +1,18 @@
-"""The same components in the same places as in an earlier aggregate, and what changed since."""
+"""Number components as an earlier aggregate does, and say what changed since."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
 from fedica.errors import InputError
 from fedica.matching import match
-from fedica.records import Aggregate, Trust
+from fedica.records import Aggregate
 
-SAME = 30.0
-"""Matched components of two aggregates within 30 degrees are the same."""
+MAX_TURN = 30.0
+"""Components of two aggregates that are matched and within this angle, in degrees, are the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +22,11 @@ class Change:
     Parameters
     ----------
     places : ndarray of shape (r,)
-        For each component now, its number then; -1 for a new one.
+        For each component now, its number in the earlier aggregate; -1 for a new one.
     angles : ndarray of shape (r,)
         By how many degrees it turned; NaN for a new one.
     gone : tuple of int
-        Components of then that are no more.
+        Components of the earlier aggregate that are not found any more.
     """
 
     places: IntArray
@@ -35,28 +35,28 @@ class Change:
 
     @property
     def new(self) -> tuple[int, ...]:
-        """Components now that were not there then."""
+        """Components that the earlier aggregate did not have."""
         return tuple(np.flatnonzero(self.places < 0).tolist())
 
 
 def keep_order(
     aggregate: Aggregate, mixing: Array, features: tuple[str, ...] | None = None
 ) -> tuple[Aggregate, Change]:
-    """Renumber components like those of an earlier mixing matrix, with its signs, wherever they are the same.
+    """Give components the numbers and signs that they have in an earlier mixing matrix, wherever they are the same.
 
     Parameters
     ----------
     aggregate : Aggregate
-        The aggregate now.
-    mixing : ndarray of shape (d, r_then)
-        The mixing matrix then.
+        The new aggregate.
+    mixing : ndarray of shape (d, r_earlier)
+        The earlier mixing matrix.
     features : tuple of str, optional
         Names of its rows. Rows are compared by name where both have names, else by place.
 
     Returns
     -------
     aggregate : Aggregate
-        The same with its components renumbered: those of then first, in their order; new ones after them.
+        The same with its components renumbered: earlier ones first, in their order; new ones after them.
     change : Change
         What changed.
 
@@ -68,39 +68,12 @@ def keep_order(
     now, then = _common_rows(aggregate, mixing, features)
     found = match(now, then)
     angles = np.degrees(np.arccos(np.minimum(found.cosines, 1.0)))
-    places = np.where((found.labels >= 0) & (angles <= SAME), found.labels, -1)
+    places = np.where((found.labels >= 0) & (angles <= MAX_TURN), found.labels, -1)
     order = np.argsort(np.where(places >= 0, places, then.shape[1]), kind="stable")
     signs = np.where(places >= 0, found.signs, 1.0)[order]
     gone = tuple(sorted(set(range(then.shape[1])) - set(places.tolist())))
     change = Change(places[order], np.where(places >= 0, angles, np.nan)[order], gone)
-    return renumber(aggregate, order, signs), change
-
-
-def renumber(aggregate: Aggregate, order: IntArray, signs: Array) -> Aggregate:
-    """Return the aggregate with component ``order[a]`` in place a, times its sign. order, signs : (r,)."""
-    rank = np.append(np.argsort(order), -1)  # the last entry keeps the label -1
-    labels = rank[aggregate.labels]
-    certificate, trust = aggregate.certificate, aggregate.trust
-    return replace(
-        aggregate,
-        mixing=aggregate.mixing[:, order] * signs,
-        centres=aggregate.centres[:, order] * signs,
-        labels=labels,
-        signs=aggregate.signs * np.append(signs, 1.0)[labels],
-        support=aggregate.support[order],
-        spread=aggregate.spread[order],
-        trust=None if trust is None else _renumber_trust(trust, order),
-        certificate=None if certificate is None else replace(certificate, median_gap=certificate.median_gap[order]),
-    )
-
-
-def _renumber_trust(trust: Trust, order: IntArray) -> Trust:
-    has = trust.has[:, order]
-    why = tuple(
-        reason.changed(missing=tuple(np.flatnonzero(~row).tolist())) if reason.numbers.get("missing") else reason
-        for reason, row in zip(trust.why, has, strict=True)
-    )
-    return replace(trust, why=why, angles=trust.angles[:, order], has=has)
+    return aggregate.renumbered(order, signs), change
 
 
 def _common_rows(aggregate: Aggregate, mixing: Array, features: tuple[str, ...] | None) -> tuple[Array, Array]:
