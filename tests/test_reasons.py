@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
 from fedica.errors import ContributionError, DataWarning, FormatError, InputError
 from fedica.records import Reason, Rejection
-from fedica.records.reasons import KINDS, sentence_of
+from fedica.records.reasons import DATA_KINDS, KINDS, sentence_of
 
 FACTS = {
     "angle": 12.34,
@@ -37,6 +38,10 @@ FACTS = {
     "row": 7,
     "node": 12,
     "problem": "x",
+    "path": "inbox",
+    "key": "0c" * 32,
+    "owner": "b",
+    "suffix": ".safetensors",
 }
 LACKS = "; lacks components 1, 4; 2 of its 10 atoms match no component"
 COPIES = "; 3 clients sent these very atoms, and count as one"
@@ -55,6 +60,13 @@ def test_every_kind_has_a_sentence(kind):
     assert why.short
     assert len(why.short) <= len(why.sentence)
     assert "{n_" not in why.sentence
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - DATA_KINDS.keys() - {"not-judged"}))
+def test_every_kind_in_a_file_is_documented(kind):
+    """The page of the format lists what other programs may meet."""
+    page = Path(__file__).parents[1] / "docs" / "format.md"
+    assert f"`{kind}`" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,12 @@ def test_the_summary_says_it_all_in_plain_json(
     }
     assert {name: summary[name] for name in expected} == expected
     assert set(summary["files"]) == set(FILES) - {"summary.json"}
+    numbers = {"angle": 45.0, "n_samples": 0, "missing": [1]}
+    assert [(row["kind"], row["numbers"]) for row in summary["clients"]] == [
+        ("agrees", {"angle": 0.25}),
+        ("far", numbers),
+    ]
+    assert (summary["rejected"][0]["kind"], summary["rejected"][0]["numbers"]["n_wanted"]) == ("unnamed-features", 3)
     odd = replace(aggregate, spread=np.array([np.nan, 1.0]), trust=None, certificate=None)
     write_folder(odd, tmp_path / "out")
     again = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))

@@ -55,6 +55,8 @@ def test_missing_and_empty_places_are_answered(tmp_path: Path) -> None:
     assert "No such file" in reasons[0]
     assert "no *.safetensors file" in reasons[1]
     assert "cannot be the path" in reasons[2]
+    kinds = [x.kind for x in items if isinstance(x, Rejection)]
+    assert kinds == ["unreadable-file", "empty-folder", "unreadable-file"]
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")

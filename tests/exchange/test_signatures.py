@@ -75,7 +75,7 @@ def test_an_unsigned_contribution_is_refused_by_name(contribution: Contribution,
     """Without a signature the client is named, and told how to sign."""
     with pytest.raises(ContributionError, match="client 'client-07' sent an unsigned contribution") as caught:
         contribution_from_bytes(contribution_to_bytes(contribution), trusted=trusted)
-    assert caught.value.client == "client-07"
+    assert (caught.value.client, caught.value.kind) == ("client-07", "unsigned")
 
 
 @pytest.mark.parametrize("field", ["client", "study", "n_samples", "features", "solver", "note", "fedica"])

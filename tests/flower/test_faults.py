@@ -169,7 +169,7 @@ def test_two_clients_with_one_name_and_different_data_are_both_refused(three):
     assert sorted(read_folder(folder / "result").aggregate.clients) == ["a", "b"]
     (row,) = rows_of(folder / "result" / "rejected.csv")
     assert row["client"] == "c"
-    assert "2 times" in row["reason"]
+    assert "sent 2 different contributions" in row["reason"]
     assert len(list((folder / "inbox").glob("c*.safetensors"))) == 2
 
 

@@ -68,6 +68,7 @@ def test_who_disagrees_with_most_is_rejected_by_name(term, minority, majority):
     admitted = admit(group, on_bad="reject")
     assert sorted(admitted.clients) == ["c0", "c1", "c2", "silent"]
     assert [r.client for r in admitted.rejected] == ["odd"]
+    assert (admitted.rejected[0].kind, admitted.rejected[0].numbers["term"]) == ("term-differs", term)
     assert getattr(admitted.terms, term) == majority
 
 

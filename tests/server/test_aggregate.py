@@ -244,7 +244,7 @@ class TestBadInput:
         """Two different contributions under one name."""
         contributions, _, _ = make_federation(3, 4)
         twin = Contribution("client-01", np.eye(3), 10)
-        with pytest.raises(ContributionError, match="'client-01' came 2 times with different atoms"):
+        with pytest.raises(ContributionError, match="'client-01' sent 2 different contributions"):
             aggregate([*contributions, twin], 3)
 
     def test_fewer_atoms_than_components(self, make_federation):

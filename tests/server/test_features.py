@@ -102,6 +102,8 @@ def test_too_few_or_unknown_features_are_refused_by_name(clients):
     assert "0 of the 12 features" in filled.rejected[0].reason
     assert "3 of the 12 features; at least 4" in filled.rejected[1].reason
     assert "without their names" in filled.rejected[2].reason
+    assert [x.kind for x in filled.rejected] == ["too-few-features", "too-few-features", "unnamed-features"]
+    assert filled.rejected[1].numbers == {"n_features": 3, "n_wanted": 12, "n_needed": 4, "n_atoms": 3}
     assert len(filled.contributions) + len(filled.rejected) == len(whole)
 
 

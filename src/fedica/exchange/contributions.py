@@ -158,7 +158,7 @@ def _blaming(client: str, source: str) -> Iterator[None]:
         yield
     except InputError as error:
         sentence = str(error) if str(error).startswith(source) else f"{source}: {error}"
-        raise ContributionError(sentence, client) from error
+        raise ContributionError(sentence, client, kind=error.kind, numbers=error.numbers) from error
 
 
 def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:

@@ -52,10 +52,10 @@ def _files(path: Path) -> Iterator[Path | Rejection]:
             return
         files = sorted(p for p in path.iterdir() if p.suffix == SUFFIX and not p.name.startswith("."))
     except (OSError, ValueError) as error:
-        yield Rejection(UNKNOWN_CLIENT, f"{path}: the folder cannot be read ({error}).", str(path))
+        yield Rejection.because(UNKNOWN_CLIENT, "unreadable-folder", str(path), path=str(path), problem=str(error))
         return
     if not files:
-        yield Rejection(UNKNOWN_CLIENT, f"{path}: there is no *{SUFFIX} file in this folder.", str(path))
+        yield Rejection.because(UNKNOWN_CLIENT, "empty-folder", str(path), path=str(path), suffix=SUFFIX)
     yield from files
 
 
@@ -71,4 +71,4 @@ def _receive(file: Path, trusted: TrustedKeys | None) -> Received | Rejection:
         return receive(file, trusted=trusted)
     except FedicaError as error:
         client = error.client if isinstance(error, ContributionError) else UNKNOWN_CLIENT
-        return Rejection(client, str(error), str(file))
+        return Rejection.of_error(client, error, str(file))

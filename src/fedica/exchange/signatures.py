@@ -21,7 +21,7 @@ from fedica.errors import FormatError, InputError
 from fedica.exchange.files import PathLike, cannot_write, file_name, read_bounded, sync_folder, write_new
 from fedica.exchange.format import Container, is_canonical, serialise
 from fedica.exchange.json_files import plain_bytes, read_plain
-from fedica.records import check_name
+from fedica.records import Reason, check_name
 
 DOMAIN = b"fedica.contribution.v1\0"
 """What every signed message starts with: a signature made for anything else means nothing here."""
@@ -196,28 +196,20 @@ def check_signature(container: Container, data: bytes, client: str, trusted: Tru
     """Refuse a file that the client's trusted key did not sign exactly as it is."""
     key, signature = container.metadata.get("key"), container.metadata.get("signature")
     if key is None or signature is None:
-        raise InputError(
-            f"client {client!r} sent an unsigned contribution; this federation takes signed ones. Sign it with: "
-            "fedica local --key"
-        )
-    if client not in trusted:
-        raise InputError(f"client {client!r} has no trusted key: {_known(key, trusted)}.")
-    if key != trusted[client]:
-        raise InputError(f"client {client!r} did not sign with the key that is trusted for it: {_known(key, trusted)}.")
+        raise Reason("unsigned", {"client": client}).error(InputError)
+    if key != trusted.get(client):
+        owner = next((name for name, known in trusted.items() if known == key), "")
+        kind = "other-key" if client in trusted else "no-trusted-key"
+        raise Reason(kind, {"client": client, "key": key[:64], "owner": owner}).error(InputError)
     if not is_canonical(container, data):
-        raise InputError(
-            f"client {client!r}: a signed file must be the canonical serialisation, byte by byte; this is not."
-        )
+        raise Reason("not-canonical", {"client": client}).error(InputError)
     unsigned = replace(container, metadata={k: v for k, v in container.metadata.items() if k != "signature"})
     try:
         if not _HEX_SIGNATURE.fullmatch(signature):
             raise InvalidSignature
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature), _message(unsigned))
     except InvalidSignature:
-        raise InputError(
-            f"client {client!r}: the signature does not fit; the file was altered after it was signed. "
-            "Ask for it again."
-        ) from None
+        raise Reason("bad-signature", {"client": client}).error(InputError) from None
 
 
 def _message(container: Container) -> bytes:
@@ -226,10 +218,3 @@ def _message(container: Container) -> bytes:
     for chunk in serialise(container.metadata, container.tensors):
         digest.update(chunk)
     return DOMAIN + digest.digest()
-
-
-def _known(key: str, trusted: TrustedKeys) -> str:
-    owner = next((client for client, known in trusted.items() if known == key), None)
-    return f"the file is signed with key {key[:16]!r}..., " + (
-        "which is unknown" if owner is None else f"which is that of client {owner!r}"
-    )

@@ -40,7 +40,7 @@ class Rejection:
     numbers: Numbers = field(default_factory=dict, hash=False)
 
     @classmethod
-    def because(cls, client: str, kind: str, source: str = "", **numbers: Any) -> Rejection:
+    def because(cls, client: str, kind: str, source: str = "", /, **numbers: Any) -> Rejection:
         """Return a rejection of one of `fedica.records.reasons.KINDS`; its sentence is made from the numbers."""
         return cls(client, sentence_of(kind, {"client": client, **numbers}), source, kind, numbers)
 

@@ -184,6 +184,18 @@ def _term_differs(numbers: Numbers) -> str:
     return told.format_map(numbers)
 
 
+def _other_study(numbers: Numbers) -> str:
+    found = f"it is for {numbers['value']!r}" if numbers["value"] else "none is named"
+    return (
+        f"client {numbers['client']!r} sent a contribution for another study: expected {numbers['agreed']!r}; {found}."
+    )
+
+
+def _signed_with(numbers: Numbers) -> str:
+    of = f"that of client {numbers['owner']!r}" if numbers["owner"] else "unknown"
+    return f": the file is signed with key {numbers['key'][:16]!r}..., which is {of}."
+
+
 def _no_majority(numbers: Numbers) -> str:
     votes = zip(numbers["values"], numbers["counts"], strict=True)
     tally = ", ".join(f"{count} say {value!r}" for value, count in votes)
@@ -205,6 +217,7 @@ REJECTION_KINDS = {
         "client {client!r} sent {n_contributions} different contributions; every client sends one. "
         "Give each client a name of its own, or withdraw all but one."
     ),
+    "other-study": Wording(_other_study),
     "term-differs": Wording(_term_differs),
     "no-majority": Wording(_no_majority),
     "features-differ": Wording(_features_differ),
@@ -212,6 +225,20 @@ REJECTION_KINDS = {
         "client {client!r} sent atoms of {n_features} features without their names; {n_wanted} are wanted. "
         "Re-run fedica local on data that names its columns."
     ),
+    "unsigned": Wording(
+        "client {client!r} sent an unsigned contribution; this federation takes signed ones. "
+        "Sign it with: fedica local --key"
+    ),
+    "no-trusted-key": Wording("client {client!r} has no trusted key", clauses=(_signed_with,)),
+    "other-key": Wording("client {client!r} did not sign with the key that is trusted for it", clauses=(_signed_with,)),
+    "not-canonical": Wording(
+        "client {client!r}: a signed file must be the canonical serialisation, byte by byte; this is not."
+    ),
+    "bad-signature": Wording(
+        "client {client!r}: the signature does not fit; the file was altered after it was signed. Ask for it again."
+    ),
+    "empty-folder": Wording("{path}: there is no *{suffix} file in this folder."),
+    "unreadable-folder": Wording("{path}: the folder cannot be read ({problem})."),
     "no-answer": Wording("node {node}: {problem}"),
     "unreadable-answer": Wording("node {node}: {problem}"),
     "other-answer": Wording("node {node}: its answer is not one that fedica gives."),

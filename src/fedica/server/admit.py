@@ -13,12 +13,11 @@ import numpy as np
 from fedica.arrays import IntArray, check_choice
 from fedica.blocks.columns import Columns, columns_of
 from fedica.blocks.spool import Spool
-from fedica.errors import ContributionError, InputError
+from fedica.errors import InputError
 from fedica.records import AtomArray, Contribution, Rejection, Terms
 from fedica.server.bulk import columns_of_bulk
 
 ON_BAD = ("raise", "reject")
-FILL = "Re-run fedica local with the study's features, or fill what some lack first: fedica.fill_features."
 DIGITS_OF_ORDER = 6
 """Digits of the atoms that decide on the order of the clients, on which the starts of k-means depend."""
 
@@ -86,12 +85,9 @@ def admit(contributions: Iterable[Contribution] | AtomArray, *, on_bad: str = "r
     fitting, features = _same_features(fitting, bad)
 
     if bad and on_bad == "raise":
-        raise ContributionError(bad[0].reason, bad[0].client)
+        raise bad[0].error()
     if not fitting:
-        raise ContributionError(
-            f"no contribution is left: {len(bad)} came and {len(bad)} were refused, the first because {bad[0].reason}",
-            bad[0].client,
-        )
+        raise bad[0].error(f"no contribution is left: {len(bad)} were refused, the first because ")
     if spool.used:  # by name; sweeps over blocks then depend on that order to rounding
         given = spool.joined([c.atoms for c in fitting])
     else:
@@ -158,11 +154,7 @@ def _one_per_client(contributions: list[Contribution], bad: list[Rejection]) -> 
         if len(group) == 1:
             kept.append(group[0])
         else:
-            reason = (
-                f"client {name!r} came {len(group)} times with different atoms; every client sends one contribution. "
-                "Give each client a name of its own, or withdraw all but one."
-            )
-            bad.append(Rejection(name, reason))
+            bad.append(Rejection.because(name, "duplicate-name", n_contributions=len(group)))
     return kept
 
 
@@ -177,23 +169,18 @@ def _agreeing(contributions: list[Contribution], term: str, bad: list[Rejection]
         return contributions
     (agreed, most), (_, second) = votes.most_common(2)
     if most == second:  # no majority: a guess would depend on the order of arrival
-        reason = f"the clients do not agree on {term}: {_tally(votes)}." + (f" {FILL}" if term == "n_features" else "")
-        bad.extend(Rejection(c.client, reason) for c in contributions)
+        values = tuple(sorted(votes, key=str))
+        tally = {"term": term, "values": values, "counts": tuple(votes[value] for value in values)}
+        bad.extend(Rejection.because(c.client, "no-majority", **tally) for c in contributions)
         return []
     kept = []
     for contribution in contributions:
         value = getattr(contribution, term)
         if value is None or value == agreed:
             kept.append(contribution)
-        elif term == "n_features":
-            reason = (
-                f"client {contribution.client!r} sent atoms of {value} features; {most} other clients have {agreed}. "
-                + FILL
-            )
-            bad.append(Rejection(contribution.client, reason))
         else:
-            reason = f"client {contribution.client!r} declares {term} {value!r}; {most} other clients have {agreed!r}."
-            bad.append(Rejection(contribution.client, reason))
+            against = {"term": term, "value": value, "agreed": agreed, "n_clients": most}
+            bad.append(Rejection.because(contribution.client, "term-differs", **against))
     return kept
 
 
@@ -216,17 +203,11 @@ def _same_features(
             kept.append(replace(contribution, features=agreed, atoms=contribution.atoms[order]))
         else:
             strange = sorted(set(contribution.features) - set(agreed))[:3]
-            reason = (
-                f"client {contribution.client!r} names features that {most} other clients do not have "
-                f"({', '.join(map(repr, strange))}). {FILL}"
+            bad.append(
+                Rejection.because(contribution.client, "features-differ", features=tuple(strange), n_clients=most)
             )
-            bad.append(Rejection(contribution.client, reason))
     return kept, agreed
 
 
 def _declared(contributions: list[Contribution], term: str) -> str | None:
     return next((value for c in contributions if (value := getattr(c, term)) is not None), None)
-
-
-def _tally(votes: Counter[object]) -> str:
-    return ", ".join(f"{count} say {value!r}" for value, count in sorted(votes.items(), key=lambda v: str(v[0])))

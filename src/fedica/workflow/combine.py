@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedica.arrays import Array, PathLike, check_choice, check_int
-from fedica.errors import ContributionError, InputError
+from fedica.errors import InputError
 from fedica.exchange import (
     Provenance,
     Received,
@@ -204,9 +204,7 @@ def _withdraw(received: Sequence[Received], exclude: Sequence[str]) -> list[Rece
 
 def _check_complete(rejected: Sequence[Rejection], require_all: bool) -> None:
     if require_all and rejected:
-        raise ContributionError(
-            f"a contribution was refused, and all are required. {rejected[0].reason}", rejected[0].client
-        )
+        raise rejected[0].error("a contribution was refused, and all are required. ")
 
 
 def _aggregate(
@@ -219,7 +217,7 @@ def _aggregate(
         [item.contribution for item in items], features=study.features if study else None, n_components=n_components
     )
     if not filled.contributions:
-        raise ContributionError(filled.rejected[0].reason, filled.rejected[0].client)
+        raise filled.rejected[0].error()
     result = run_aggregate(filled.contributions, n_components, on_bad="reject", **settings)
     source = {item.contribution.client: item.provenance.source for item in reversed(items)}
     rejected = [replace(x, source=source.get(x.client, "")) for x in (*filled.rejected, *result.rejected)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from fedica.errors import ContributionError, InputError
 from fedica.exchange import Received, TrustedKeys, read_contributions
 from fedica.exchange.files import PathLike
-from fedica.records import Aggregate, Contribution, Rejection, Study
+from fedica.records import Aggregate, Rejection, Study
 
 
 def take_in(
@@ -19,9 +19,9 @@ def take_in(
         if isinstance(item, Rejection):
             rejected.append(item)
             continue
-        reason = _misfit(item.contribution, study)
-        if reason:
-            rejected.append(Rejection(item.contribution.client, reason, item.provenance.source))
+        misfit = _misfit(item, study)
+        if misfit is not None:
+            rejected.append(misfit)
         else:
             received.append(item)
     if not received:
@@ -31,17 +31,20 @@ def take_in(
     return received, tuple(rejected)
 
 
-def _misfit(contribution: Contribution, study: Study | None) -> str:
+def _misfit(item: Received, study: Study | None) -> Rejection | None:
+    """Return why a contribution does not belong to the study, if it does not."""
     if study is None:
-        return ""
+        return None
+    contribution, source = item.contribution, item.provenance.source
     if contribution.study != study.id:
-        found = "none is named" if contribution.study is None else f"it is for {contribution.study!r}"
-        return f"client {contribution.client!r} sent a contribution for another study: expected {study.id!r}; {found}."
+        named = contribution.study or ""
+        return Rejection.because(contribution.client, "other-study", source, value=named, agreed=study.id)
     for term in ("independence", "mixing"):
-        came, wanted = getattr(contribution, term), getattr(study, term)
-        if came is not None and came != wanted:
-            return f"client {contribution.client!r} declares {term} {came!r}; study {study.id!r} has {wanted!r}."
-    return ""
+        value, agreed = getattr(contribution, term), getattr(study, term)
+        if value is not None and value != agreed:
+            against = {"term": term, "value": value, "agreed": agreed, "study": study.id}
+            return Rejection.because(contribution.client, "term-differs", source, **against)
+    return None
 
 
 def absences(
