@@ -19,7 +19,7 @@ import typer
 from typer.testing import CliRunner
 
 import fedica
-from fedica.cli import Sentences, app, main
+from fedica.cli import CommandGroup, app, main
 from fedica.cli.aggregate import FailOn
 from fedica.cli.console import console, examples, make_plain, print_table
 from fedica.cli.options import Independence, Mixing
@@ -52,7 +52,7 @@ def all_commands(group=None, path=()):
 
 def failing_app(error):
     """Return a program with one command, which raises the error."""
-    program = typer.Typer(cls=Sentences)
+    program = typer.Typer(cls=CommandGroup)
 
     @program.callback()
     def group():

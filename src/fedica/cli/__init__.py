@@ -32,8 +32,8 @@ from fedica.errors import FedicaError
 from fedica.version import __version__
 
 
-class Sentences(TyperGroup):
-    """A group of commands that turns what the library raises on purpose into one sentence and an exit code."""
+class CommandGroup(TyperGroup):
+    """Commands whose expected errors are printed as one sentence, and set the exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -42,9 +42,9 @@ class Sentences(TyperGroup):
         except FedicaError as error:
             sentence, code = str(error), 1
         except BrokenPipeError:
-            raise  # the reader of a pipe left; typer ends quietly
+            raise  # nobody reads the pipe any more; typer ends quietly
         except OSError as error:
-            sentence, code = _about_file(error), 1
+            sentence, code = _file_error(error), 1
         except MemoryError as error:
             sentence, code = f"not enough memory{f': {error}' if str(error) else ''}. Give less data at a time.", 1
         except KeyboardInterrupt:
@@ -55,7 +55,7 @@ class Sentences(TyperGroup):
 
 app = typer.Typer(
     name="fedica",
-    cls=Sentences,
+    cls=CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -134,7 +134,7 @@ def main() -> None:
     app(prog_name="fedica")
 
 
-def _about_file(error: OSError) -> str:
+def _file_error(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
     return f"{error.filename!r} cannot be used: {reason}." if error.filename is not None else f"{reason}."
 

@@ -18,7 +18,7 @@ from flwr.clientapp import ClientApp
 from flwr.common.logger import log
 
 from fedica.errors import DataError, FedicaError, FormatError, InputError, PolicyError
-from fedica.exchange import aggregate_from_bytes, read_study
+from fedica.exchange import aggregate_from_bytes, as_study
 from fedica.exchange.files import write_atomic
 from fedica.flower.messages import (
     AGGREGATE,
@@ -53,7 +53,7 @@ def aggregate(message: Message, context: Context) -> Message:
 
 
 def _contribute(content: RecordDict, _context: Context, node: Node, policy: Policy) -> RecordDict:
-    study = None if policy.study is None else read_study(policy.study)
+    study = as_study(policy.study)
     n_components = _asked(content, study, policy)
     sent = contribute(
         node.data,

@@ -12,7 +12,7 @@ from jinja2 import Environment, StrictUndefined
 
 from fedica.arrays import check_int
 from fedica.errors import InputError
-from fedica.exchange import read_study
+from fedica.exchange import as_study
 from fedica.exchange.files import PathLike, cannot_write, write_new
 from fedica.flower.certs import Certificates
 from fedica.flower.coordinator import RunSettings, read_node_keys
@@ -91,7 +91,7 @@ def write_federation(folder: PathLike, federation: Federation, *, study: PathLik
         raise InputError(f"{target}: a path that configurations cannot quote. Choose another folder.")
     certificates = Certificates(federation.certs.resolve())
     keys = {client: b64encode(pem).decode() for pem, client in read_node_keys(certificates.nodes).items()}
-    agreed = None if study is None else read_study(study)
+    agreed = as_study(study)
     common = {
         "version": __version__,
         "host": federation.host,

@@ -12,7 +12,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
 from fedica.errors import FedicaError, InputError
-from fedica.exchange import aggregate_to_bytes, read_contributions, read_study
+from fedica.exchange import aggregate_to_bytes, as_study, read_contributions
 from fedica.exchange.files import write_atomic
 from fedica.exchange.intake import UNKNOWN_CLIENT
 from fedica.exchange.tables import rejections_table
@@ -40,7 +40,7 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Run one federation, from the request to the result folder and back to the clients."""
     run, coordinator = read_run_settings(context.run_config), read_coordinator()
-    study = None if coordinator.study is None else read_study(coordinator.study)
+    study = as_study(coordinator.study)
     least = max(run.min_clients, coordinator.min_clients)
     folder = _new_folder(coordinator.results, context.run_id)
 

@@ -31,8 +31,7 @@ from numpy.typing import ArrayLike
 
 from fedica.arrays import Array, PathLike, check_finite_matrix, check_number
 from fedica.errors import InputError, OptionError
-from fedica.exchange import PublicAggregate
-from fedica.exchange.aggregates import public_part
+from fedica.exchange import PublicAggregate, as_public
 from fedica.exchange.files import cannot_write, write_atomic
 from fedica.exchange.json_files import json_text
 from fedica.exchange.tables import feature_names
@@ -87,7 +86,7 @@ def write_bids(
     OptionError
         If an argument does not go with this aggregate.
     """
-    public = aggregate if isinstance(aggregate, PublicAggregate) else public_part(aggregate)
+    public = as_public(aggregate)
     over_features = public.terms.independence == "features"
     if mask is not None and not over_features:
         raise OptionError(

@@ -95,7 +95,7 @@ def apply_global(
     options : ReadOptions
         What only some formats need to be told; the same as when the client contributed.
     progress : callable, optional
-        Told what is being done.
+        Called with a short text at each step.
 
     Returns
     -------

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fedica.arrays import Array, PathLike, check_choice, check_int
+from fedica.arrays import PathLike, check_choice, check_int
 from fedica.errors import InputError
 from fedica.exchange import (
     Provenance,
+    PublicAggregate,
     Received,
     TrustedKeys,
-    as_public,
     as_study,
     as_trusted_keys,
+    read_aggregate,
     read_folder,
     write_folder,
 )
@@ -111,7 +112,7 @@ def combine(
     failed : iterable of Rejection
         Clients that were asked and sent nothing that could be read; they are listed with those rejected here.
     progress : callable, optional
-        Told what is being done.
+        Called with a short text at each step.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def combine(
     check_int(min_clients, "min_clients", minimum=1)
     verdicts = () if fail_on is None else FAIL_ON[check_choice(fail_on, "fail_on", FAIL_ON)]
     agreed, trusted = as_study(study), as_trusted_keys(trust_keys)
-    earlier = None if like is None else _read_earlier(like)
+    earlier, against = _read_earlier(like)
     if output is not None:
         check_parent_exists(output)
 
@@ -152,40 +153,27 @@ def combine(
     check_enough(len(result.clients), min_clients, result.rejected)
     if earlier is None and exclude:
         tell("aggregating once more with the withdrawn clients")
-        earlier = _Earlier.of(_aggregate(received, n_components, agreed, settings)[0])
-    combined = _compare(result, earlier)
+        earlier = _aggregate(received, n_components, agreed, settings)[0]
+        against = "the aggregate with the withdrawn clients"
+    combined = _compare(result, earlier, against)
     check_verdicts(combined.aggregate, verdicts)
 
     admitted = set(result.clients)
     provenance = tuple(item.provenance for item in kept if item.contribution.client in admitted)
     notes = (*notes, *_feature_notes(filled))
-    if output is None:
-        return replace(combined, provenance=provenance, notes=notes)
-    tell(f"writing {os.fspath(output)}")
-    write_folder(combined.aggregate, output, provenance=provenance)
-    return replace(combined, provenance=provenance, notes=notes, path=os.fspath(output))
+    if output is not None:
+        tell(f"writing {os.fspath(output)}")
+        write_folder(combined.aggregate, output, provenance=provenance)
+    path = None if output is None else os.fspath(output)
+    return replace(combined, provenance=provenance, notes=notes, path=path)
 
 
-@dataclass(frozen=True, eq=False)
-class _Earlier:
-    """A result to compare with: what it is, its components, and its clients if they are known."""
-
-    name: str
-    mixing: Array
-    features: tuple[str, ...] | None
-    clients: tuple[str, ...]
-
-    @classmethod
-    def of(cls, result: Aggregate, name: str = "the aggregate with the withdrawn clients") -> _Earlier:
-        return cls(name, result.mixing, result.terms.features, result.clients)
-
-
-def _read_earlier(path: PathLike) -> _Earlier:
+def _read_earlier(path: PathLike | None) -> tuple[Aggregate | PublicAggregate | None, str]:
+    """Return an earlier result and what to call it; from a result folder, with its clients."""
+    if path is None:
+        return None, ""
     name = f"the earlier aggregate {os.fspath(path)}"
-    if Path(path).is_dir():
-        return _Earlier.of(read_folder(path).aggregate, name)
-    public = as_public(path)
-    return _Earlier(name, public.mixing, public.terms.features, ())
+    return read_folder(path).aggregate if Path(path).is_dir() else read_aggregate(path), name
 
 
 def _clients(items: Sequence[Received]) -> set[str]:
@@ -235,14 +223,14 @@ def _intake_options(exclude: Sequence[str], filled: Filled) -> dict[str, object]
     return {name: count for name, count in counts.items() if count}
 
 
-def _compare(result: Aggregate, earlier: _Earlier | None) -> Combined:
+def _compare(result: Aggregate, earlier: Aggregate | PublicAggregate | None, against: str) -> Combined:
     """Renumber the components like those of an earlier result, if there is one, and tell what changed."""
     if earlier is None:
         return Combined(result)
-    result, change = keep_order(result, earlier.mixing, earlier.features)
-    now, then = set(result.clients), set(earlier.clients)
+    result, change = keep_order(result, earlier.mixing, earlier.terms.features)
+    now, then = set(result.clients), set(earlier.clients) if isinstance(earlier, Aggregate) else set()
     joined = tuple(sorted(now - then)) if then else ()
-    return Combined(result, change=change, against=earlier.name, joined=joined, left=tuple(sorted(then - now)))
+    return Combined(result, change=change, against=against, joined=joined, left=tuple(sorted(then - now)))
 
 
 def _feature_notes(filled: Filled) -> tuple[str, ...]:

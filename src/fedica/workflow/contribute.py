@@ -37,7 +37,7 @@ class Contributed:
     contribution : Contribution
         The record.
     data : bytes
-        The very bytes that leave.
+        The bytes that leave.
     path : str, optional
         Where they were written; ``None`` if they were not.
     leaves : tuple of Field
@@ -112,7 +112,7 @@ def contribute(
     write : bool
         Whether to write the file; ``False`` shows what would be written.
     progress : callable, optional
-        Told what is being done.
+        Called with a short text at each step.
 
     Returns
     -------

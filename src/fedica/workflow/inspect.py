@@ -1,4 +1,4 @@
-"""Everything that a file holds, field by field, from its very bytes: what a data manager reads before it leaves."""
+"""Everything that a file holds, field by field, from its bytes: what a data manager reads before it leaves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BINARY: dict[str, tuple[FileKind, Any]] = {
     AGGREGATE.name: (AGGREGATE, aggregate_from_bytes),
     DETAILS.name: (DETAILS, details_from_bytes),
 }
-_MAX_PLAIN = 64 * 1024 * 1024
+_MAX_JSON = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def inspect_file(path: PathLike) -> Inspected:
     shown = os.fspath(path)
     data = read_bounded(path, limit=DETAILS.max_bytes, what="a file of fedica")
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        name, fields = _plain(path, data)
+        name, fields = _json_fields(path, data)
         return Inspected(shown, name, len(data), sha256(data), fields)
     name = _binary_format(data, shown)
     kind, read = _BINARY[name]
@@ -110,8 +110,8 @@ def inspect_file(path: PathLike) -> Inspected:
 def fields_of(data: bytes, kind: FileKind, source: str) -> tuple[Field, ...]:
     """Return all fields of a binary file, from its bytes: nothing else is in it."""
     container = parse(data, kind, source)
-    texts = [Field(name, len(text.encode()), _short(name, text)) for name, text in sorted(container.metadata.items())]
-    numbers = [Field(name, array.nbytes, _range(array)) for name, array in sorted(container.tensors.items())]
+    texts = [Field(name, len(text.encode()), _shorten(name, text)) for name, text in sorted(container.metadata.items())]
+    numbers = [Field(name, array.nbytes, _describe_array(array)) for name, array in sorted(container.tensors.items())]
     return (*numbers, *texts)
 
 
@@ -130,7 +130,7 @@ def _binary_format(data: bytes, source: str) -> str:
     return name
 
 
-def _plain(path: PathLike, data: bytes) -> tuple[str, tuple[Field, ...]]:
+def _json_fields(path: PathLike, data: bytes) -> tuple[str, tuple[Field, ...]]:
     """Read a study or a public key as what it is; show the fields of any other plain file."""
     try:
         name = json.loads(data.decode("utf-8-sig")).get("format")
@@ -141,14 +141,14 @@ def _plain(path: PathLike, data: bytes) -> tuple[str, tuple[Field, ...]]:
         read_study(path)
     elif name == "fedica.key":
         read_public_key(path)
-    fields = read_plain(path, name, limit=_MAX_PLAIN)
+    fields = read_plain(path, name, limit=_MAX_JSON)
     texts = {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in fields.items()
     }
-    return name, tuple(Field(key, len(text.encode()), _short(key, text)) for key, text in texts.items())
+    return name, tuple(Field(key, len(text.encode()), _shorten(key, text)) for key, text in texts.items())
 
 
-def _short(name: str, text: str) -> str:
+def _shorten(name: str, text: str) -> str:
     """Return a value as it can be shown: whole if it is short; a list as its length and its beginning."""
     if name in ("features", "clients") and text.startswith("["):
         items = json.loads(text)
@@ -158,7 +158,7 @@ def _short(name: str, text: str) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ... ({len(text)} characters)"
 
 
-def _range(array: NDArray[Any]) -> str:
+def _describe_array(array: NDArray[Any]) -> str:
     size = " x ".join(map(str, array.shape))
     kind = {"f": "numbers", "i": "whole numbers", "b": "truth values"}[array.dtype.kind]
     finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
