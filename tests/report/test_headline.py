@@ -10,7 +10,7 @@ import pytest
 from fedica import Contribution, aggregate
 from fedica.records import Rejection
 from fedica.report import headline
-from fedica.report.headline import MOST_NAMED, short
+from fedica.report.headline import MAX_NAMED, short
 from fedica.simulate.atoms import atoms_federation
 from fedica.simulate.attacks import find_attack
 
@@ -40,9 +40,9 @@ def test_the_outlying_are_named_with_their_reason(share):
     assert said.agreement == f"{30 - len(bad)} of 30 clients agree on 6 components"
     assert (group.verdict, group.total, said.tone) == ("outlying", len(bad), "mixed")
     assert {doubt.client for doubt in group.named} <= bad
-    assert len(group.named) == min(len(bad), MOST_NAMED)
+    assert len(group.named) == min(len(bad), MAX_NAMED)
     assert f"{len(bad)} are outlying: {group.named[0].client} (none of its 6 atoms matches a component)" in str(said)
-    assert str(said).endswith(f" and {len(bad) - MOST_NAMED} more." if len(bad) > MOST_NAMED else ").")
+    assert str(said).endswith(f" and {len(bad) - MAX_NAMED} more." if len(bad) > MAX_NAMED else ").")
 
 
 def test_one_doubted_client_is_singular():
@@ -66,7 +66,7 @@ def test_who_lacks_a_component_is_told():
 def test_one_client_has_nobody_to_be_compared_with():
     """No claim of agreement."""
     said = headline(aggregate(federation(1), 4))
-    assert str(said) == "One client alone sent 4 components; there is nobody to compare it with."
+    assert str(said) == "One client alone sent 4 components; there is no other client to compare it with."
     assert len(said.details) == 1
     assert said.tone == "mixed"
 
@@ -99,7 +99,7 @@ def test_rejections_are_counted_and_spoil_the_best_tone():
 def test_without_verdicts_nobody_is_said_to_agree():
     """A result folder of another program may hold none."""
     said = headline(replace(aggregate(federation(), 4), trust=None))
-    assert str(said) == "10 clients were put together into 4 components; nobody was judged."
+    assert str(said) == "10 clients were put together into 4 components; no client was judged."
 
 
 @pytest.mark.parametrize(

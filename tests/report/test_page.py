@@ -100,7 +100,7 @@ def test_a_result_without_verdicts_or_names_has_a_page_too(result):
         spectrum=result.spectrum[:0],
     )
     text = render_report(bare)
-    assert "nobody was judged" in text
+    assert "no client was judged" in text
     assert "feature_3" in text
     assert ">Study" not in text
 

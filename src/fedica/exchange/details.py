@@ -115,7 +115,7 @@ def _chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
         metadata["kmeans_lower_bound"] = _number_text(certificate.kmeans_lower_bound)
         tensors["median_gap"] = certificate.median_gap
     container = Container("this aggregate", declared(metadata), tensors)
-    _aggregate(container)  # nobody writes what nobody can read
+    _aggregate(container)  # a file that could not be read back is not written
     return chunks_within(DETAILS, container.metadata, container.tensors)
 
 
@@ -226,7 +226,7 @@ def _tensor(container: Container, name: str, dtype: str, dimensions: str, sizes:
 def _check_range(container: Container, name: str, values: Any, low: int, high: int) -> None:
     if values.size and not (low <= values.min() and values.max() <= high):
         raise FormatError(
-            f"{container.source}: {name!r} must lie from {low} to {high}; {values.min()} to {values.max()} came."
+            f"{container.source}: {name!r} must lie from {low} to {high}; got {values.min()} to {values.max()}."
         )
 
 
@@ -235,7 +235,7 @@ def _text(container: Container, name: str, most: int | None = None) -> str:
     if text is None:
         raise FormatError(f"{container.source}: the metadata field {name!r} is missing.")
     if most is not None and len(text) > most:
-        raise FormatError(f"{container.source}: {name!r} has at most {most} characters; {len(text)} came.")
+        raise FormatError(f"{container.source}: {name!r} has at most {most} characters; got {len(text)}.")
     return text
 
 
@@ -248,7 +248,7 @@ def _number(container: Container, name: str) -> float | None:
     try:
         return None if text is None else float(text)
     except ValueError:
-        raise FormatError(f"{container.source}: {name!r} must be a number; {text!r:.60} came.") from None
+        raise FormatError(f"{container.source}: {name!r} must be a number; got {text!r:.60}.") from None
 
 
 def _texts_of(texts: Sequence[str]) -> str:

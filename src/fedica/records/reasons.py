@@ -164,7 +164,7 @@ VERDICT_KINDS = {
         "none of its {n_atoms} atoms matches a component", " (median angle {angle:.0f} degrees)", (_copies,)
     ),
     "other-basis": Wording(_other_basis, clauses=(_copies,)),
-    "not-judged": Wording("the method {method!r} judges nobody"),
+    "not-judged": Wording("the method {method!r} judges no client"),
 }
 """Why a client is trusted, weak or outlying. Numbers: ``angle`` (degrees), ``n_atoms``, ``n_unmatched``, ``missing``
 (components), ``n_samples`` (0: not declared), ``n_copies`` (clients that sent the same atoms), ``n_agreeing`` (other

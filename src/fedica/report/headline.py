@@ -10,14 +10,14 @@ from fedica.records import Aggregate
 from fedica.records.reasons import list_components
 from fedica.report.agreement import Agreement, agreement_of
 
-MOST_NAMED = 6
+MAX_NAMED = 6
 """Clients named in one sentence; the tables name all."""
-LONGEST_NAME = 48
+MAX_NAME_LENGTH = 48
 
 _ARE = {"outlying": ("is outlying", "are outlying"), "weak": ("is weak", "are weak")}
 _SOURCES = {
     "given": "The number of components, {r}, was given.",
-    "clients": "{r} components: more than half of the clients sent so many atoms, and these match.",
+    "clients": "{r} components: more than half of the clients sent this number of atoms, and these match.",
     "spectrum": "{r} components: there the spectrum has its largest gap.",
     "support": "{r} components: what only one client saw was left out.",
 }
@@ -64,13 +64,14 @@ class Headline:
     agreement : str
         How many clients agree on how many components.
     doubts : tuple of Doubts
-        Who does not: the outlying, then the weak.
+        Those that do not: the outlying, then the weak.
     tone : {"good", "mixed", "bad"}
-        Nobody is in doubt; somebody is, or nothing can be compared; half of the clients or more are.
+        No client is in doubt; some are, or there is only one; half of the clients or more are.
     warning : str
-        What must not be overlooked; may be empty.
+        What a reader must not overlook; may be empty.
     details : tuple of str
-        Where the number of components comes from, how well they are supported, who lacks some, what was rejected.
+        Where the number of components comes from, how well they are supported, which clients lack some, how many
+        contributions were rejected.
     """
 
     agreement: str
@@ -84,7 +85,7 @@ class Headline:
 
 
 def headline(aggregate: Aggregate) -> Headline:
-    """Say what happened: who agrees, who does not and why, how sure the components are.
+    """Summarise a result: which clients agree, which do not and why, how well the components are supported.
 
     Parameters
     ----------
@@ -102,9 +103,9 @@ def headline(aggregate: Aggregate) -> Headline:
     n_trusted = n_clients - sum(x.total for x in doubts)
     components = _count(aggregate.n_components, "component")
     if n_clients == 1:
-        agrees = f"One client alone sent {components}; there is nobody to compare it with"
+        agrees = f"One client alone sent {components}; there is no other client to compare it with"
     elif aggregate.trust is None:
-        agrees = f"{n_clients} clients were put together into {components}; nobody was judged"
+        agrees = f"{n_clients} clients were put together into {components}; no client was judged"
     else:
         agrees = f"{n_trusted} of {n_clients} clients {'agrees' if n_trusted == 1 else 'agree'} on {components}"
     warning = _warning(aggregate, n_trusted)
@@ -113,7 +114,7 @@ def headline(aggregate: Aggregate) -> Headline:
     return Headline(agrees, doubts, tone, warning, _details(aggregate, agreement))
 
 
-def short(name: str, most: int = LONGEST_NAME) -> str:
+def short(name: str, most: int = MAX_NAME_LENGTH) -> str:
     """Return the name, with its middle left out if it is long: both ends tell clients apart."""
     if len(name) <= most:
         return name
@@ -123,7 +124,7 @@ def short(name: str, most: int = LONGEST_NAME) -> str:
 
 def _doubts(aggregate: Aggregate, agreement: Agreement, verdict: str) -> Doubts:
     whose = [int(k) for k in agreement.worst_first() if agreement.verdict[k] == verdict]
-    named = tuple(Doubt(k, aggregate.clients[k], agreement.why[k].short) for k in whose[:MOST_NAMED])
+    named = tuple(Doubt(k, aggregate.clients[k], agreement.why[k].short) for k in whose[:MAX_NAMED])
     return Doubts(verdict, len(whose), named)
 
 
@@ -131,10 +132,10 @@ def _warning(aggregate: Aggregate, n_trusted: int) -> str:
     n_clients = len(aggregate.clients)
     sentences = []
     if n_clients == 2 and n_trusted < 2:
-        sentences.append("Two clients disagree, and nothing tells who is right: ask for a third.")
+        sentences.append("Two clients disagree, and nothing tells which is right: ask for a third.")
     elif n_clients > 2 and 2 * n_trusted <= n_clients:
         sentences.append(
-            "Half of the clients or more do not agree: no method can then tell who is right. Do not rely on it."
+            "Half of the clients or more do not agree: no method can then tell which are right. Do not rely on it."
         )
     if aggregate.degenerate.size:
         which = list_components(aggregate.degenerate.tolist())
@@ -143,36 +144,42 @@ def _warning(aggregate: Aggregate, n_trusted: int) -> str:
 
 
 def _details(aggregate: Aggregate, agreement: Agreement) -> tuple[str, ...]:
-    n_clients, r = len(aggregate.clients), aggregate.n_components
     source = _SOURCES.get(str(aggregate.options.get("n_components_from")), "{r} components.")
-    lines = [source.format(r=r)]
-    if n_clients > 1:
-        least, widest = int(aggregate.support.min()), float(np.nanmax(aggregate.spread, initial=0.0))
-        each = "The component is" if r == 1 else "Every component is"
-        rarest = f" (component {int(aggregate.support.argmin())})" if r > 1 and least < aggregate.support.max() else ""
-        how_many = f"all {n_clients}" if least == n_clients else f"at least {least} of the {n_clients}"
-        lines.append(
-            f"{each} seen by {how_many} clients{rarest}, "
-            f"whose atoms are at a median angle of {'' if r == 1 else 'at most '}{widest:.1f}° to it."
-        )
-    judged = [k for k in range(n_clients) if agreement.verdict[k] in ("trusted", "weak", "not judged")]
-    lacking = [k for k in judged if not agreement.has[k].all()]
-    if n_clients > 1 and lacking:
-        named = ", ".join(
-            f"{short(aggregate.clients[k])} ({list_components(np.flatnonzero(~agreement.has[k]).tolist())})"
-            for k in lacking[:MOST_NAMED]
-        )
-        more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
-        who = (
-            "1 client that is not outlying lacks"
-            if len(lacking) == 1
-            else f"{len(lacking)} clients that are not outlying lack"
-        )
-        lines.append(f"{who} components: {named}{more}.")
+    lines = [source.format(r=aggregate.n_components)]
+    if len(aggregate.clients) > 1:
+        lines += [_support(aggregate), *_lacking(aggregate, agreement)]
     if aggregate.rejected:
         n = len(aggregate.rejected)
         lines.append(f"{n} {'contribution was' if n == 1 else 'contributions were'} rejected before aggregating.")
     return tuple(lines)
+
+
+def _support(aggregate: Aggregate) -> str:
+    """Say how many clients have each component, and how near their atoms are."""
+    n_clients, r, support = len(aggregate.clients), aggregate.n_components, aggregate.support
+    least, widest = int(support.min()), float(np.nanmax(aggregate.spread, initial=0.0))
+    each = "The component is" if r == 1 else "Every component is"
+    rarest = f" (component {int(support.argmin())})" if r > 1 and least < support.max() else ""
+    how_many = f"all {n_clients}" if least == n_clients else f"at least {least} of the {n_clients}"
+    return (
+        f"{each} seen by {how_many} clients{rarest}, "
+        f"whose atoms are at a median angle of {'' if r == 1 else 'at most '}{widest:.1f}° to it."
+    )
+
+
+def _lacking(aggregate: Aggregate, agreement: Agreement) -> list[str]:
+    """Name the clients that lack components though they are not outlying, in one line or none."""
+    lacking = [k for k, has in enumerate(agreement.has) if not has.all() and agreement.verdict[k] != "outlying"]
+    if not lacking:
+        return []
+    named = ", ".join(
+        f"{short(aggregate.clients[k])} ({list_components(np.flatnonzero(~agreement.has[k]).tolist())})"
+        for k in lacking[:MAX_NAMED]
+    )
+    more = f" and {len(lacking) - MAX_NAMED} more" if len(lacking) > MAX_NAMED else ""
+    one = len(lacking) == 1
+    who = f"{_count(len(lacking), 'client')} that {'is' if one else 'are'} not outlying {'lacks' if one else 'lack'}"
+    return [f"{who} components: {named}{more}."]
 
 
 def _count(number: int, thing: str) -> str:

@@ -18,8 +18,8 @@ from fedica.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 _NAMES = {"n_components": "components", "n_components_from": "components known from", "n_init": "starts of k-means"}
-MOST_FILES = 12
-"""More files than this are named by their folder, when it cannot be looked into."""
+MAX_FILES = 12
+"""More files than this are named by their folder when it cannot be listed."""
 
 
 def versions() -> dict[str, str]:
@@ -34,7 +34,7 @@ def versions() -> dict[str, str]:
 
 
 def facts(aggregate: Aggregate, summary: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return what was computed and how, as pairs to show; what nobody knows is left out."""
+    """Return what was computed and how, as pairs to show; what is unknown is left out."""
     terms, certificate = aggregate.terms, aggregate.certificate
     shown: dict[str, Any] = {
         "study": terms.study,
@@ -71,23 +71,14 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
     folder : str, optional
         The result folder.
     """
-    options = aggregate.options
-    given = options.get("n_components") if options.get("n_components_from") == "given" else None
+    options, given = aggregate.options, _given_components(aggregate)
     sources = [origin.source for origin in provenance if origin.source]
-    rejected = [x.source for x in aggregate.rejected if x.source]
     if len(sources) < len(aggregate.clients):
-        more = {name: options[name] for name in ("affinity", "weights", "n_init", "random_state") if name in options}
-        arguments = [
-            "contributions",
-            *([] if given is None else [repr(given)]),
-            f"method={aggregate.method!r}",
-            *(f"{name}={value!r}" for name, value in more.items()),
-        ]
-        return f"fedica.aggregate({', '.join(arguments)})"
+        return _python_call(aggregate)
     withdrawn = [x.client for x in aggregate.rejected if x.kind == "withdrawn"]
-    inputs = _inputs(sources, rejected, len(withdrawn))
+    inputs = _inputs(sources, [x.source for x in aggregate.rejected if x.source], len(withdrawn))
     words = ["fedica", "aggregate", *inputs, "-o", folder or "result"]
-    if not set(sources) <= set(inputs):  # a folder: whoever was withdrawn is still in it
+    if not set(sources) <= set(inputs):  # a folder, which still holds the withdrawn clients
         words += [word for client in withdrawn for word in ("--exclude", client)]
     if given is not None:
         words += ["--components", str(given)]
@@ -100,8 +91,26 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
     return shlex.join(words)
 
 
+def _given_components(aggregate: Aggregate) -> int | None:
+    """Return the number of components if the user gave it."""
+    options = aggregate.options
+    return options.get("n_components") if options.get("n_components_from") == "given" else None
+
+
+def _python_call(aggregate: Aggregate) -> str:
+    options, given = aggregate.options, _given_components(aggregate)
+    more = {name: options[name] for name in ("affinity", "weights", "n_init", "random_state") if name in options}
+    arguments = [
+        "contributions",
+        *([] if given is None else [repr(given)]),
+        f"method={aggregate.method!r}",
+        *(f"{name}={value!r}" for name, value in more.items()),
+    ]
+    return f"fedica.aggregate({', '.join(arguments)})"
+
+
 def _inputs(sources: Sequence[str], rejected: Sequence[str], n_withdrawn: int) -> list[str]:
-    """Name the files; or their folder, if it holds these and the withdrawn ones alone, or if nobody can look."""
+    """Name the files; or their folder, if it holds these and the withdrawn ones alone, or if it cannot be listed."""
     named = {*sources, *rejected}
     folders = {dirname(source) for source in named}
     folder = folders.pop()
@@ -109,8 +118,8 @@ def _inputs(sources: Sequence[str], rejected: Sequence[str], n_withdrawn: int) -
         return sorted(named)
     try:
         there = {os.path.join(folder, x) for x in os.listdir(folder) if x.endswith(SUFFIX) and not x.startswith(".")}
-    except OSError:  # made elsewhere, or gone by now
-        return [folder] if len(named) > MOST_FILES else sorted(named)
+    except OSError:  # made on another machine, or deleted since
+        return [folder] if len(named) > MAX_FILES else sorted(named)
     return [folder] if named <= there and len(there - named) == n_withdrawn else sorted(named)
 
 
