@@ -1,7 +1,8 @@
-"""Certificates and node keys of one federation: a CA of its own for each side of the proxy, and a key for each client.
+"""Certificates and node keys of one federation: one CA for each side of the proxy, and one key per client.
 
-The outer CA signs what clients see (the proxy), the inner one what the proxy sees (the SuperLink, on loopback). The
-inner CA's private key is thrown away; the outer one's is kept for the next certificate and belongs in a safe.
+The outer CA signs the certificate of the proxy, which clients see; the inner one that of the SuperLink on loopback,
+which the proxy sees. The inner CA's private key is not kept; the outer one's is kept for the next certificate and must
+be stored safely.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fedica.arrays import check_int
+from fedica.arrays import PathLike, check_int
 from fedica.errors import InputError
 from fedica.exchange import file_name
-from fedica.exchange.files import PathLike, cannot_write, write_new
+from fedica.exchange.files import cannot_write, write_new
 from fedica.records import check_name
+from fedica.text import list_names
 
 _CURVE = ec.SECP384R1()  # Flower's nodes refuse Ed25519
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """Where the files of one federation are.
+    """Paths of the certificates and keys of one federation.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ class Certificates:
 
     @property
     def ca(self) -> Path:
-        """The outer CA's certificate: goes to every client."""
+        """The outer CA's certificate, which goes to every client."""
         return self.folder / "ca.crt"
 
     @property
@@ -66,28 +68,28 @@ class Certificates:
 
 
 def make_certificates(folder: PathLike, clients: Sequence[str], *, host: str, days: int = 730) -> Certificates:
-    """Make everything that TLS and node authentication need; nothing is ever overwritten.
+    """Make the certificates and keys for TLS and node authentication; nothing is overwritten.
 
     Parameters
     ----------
     folder : path-like
-        Where to; it is made, and must be empty if it exists.
+        Where to write them; it is made, and must be empty if it exists.
     clients : sequence of str
         One node key is made for each.
     host : str
         The name or address by which clients reach the coordinator.
     days : int
-        How long the certificates hold.
+        How long the certificates are valid.
     """
     check_int(days, "days", minimum=1, maximum=3650)
     names = [_file_safe(client) for client in clients]
     if not names or len(set(names)) < len(names):
-        raise InputError("certificates want at least one client, and each client once.")
+        raise InputError(
+            f"certificates need at least one client, and each client once; got {list_names(names) or 'none'}."
+        )
     made = Certificates(Path(folder))
     try:
-        made.folder.mkdir(parents=True, exist_ok=True)
-        if any(made.folder.iterdir()):
-            raise InputError(f"{made.folder}: it is not empty, and keys are never overwritten. Give another folder.")
+        make_empty_folder(made.folder)
         made.nodes.mkdir(mode=0o700)
         outer_key, outer = _authority("fedica federation", days)
         _write_key(made.folder / "ca.key", outer_key)
@@ -103,8 +105,15 @@ def make_certificates(folder: PathLike, clients: Sequence[str], *, host: str, da
     return made
 
 
+def make_empty_folder(folder: Path) -> None:
+    """Make a folder, or refuse one that holds anything."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise InputError(f"{folder}: the folder is not empty, and files are never overwritten. Give another folder.")
+
+
 def _file_safe(client: str) -> str:
-    """Return the name, which is also that of its key's files: the coordinator knows a client by that."""
+    """Return a client's name if it can be a file's name: the files of its node key carry it."""
     if file_name(check_name(client, "a client's name")) != client or client.endswith(".pub"):
         raise InputError(f"client {client!r}: a node key's file has its client's name; use letters, digits, . _ and -.")
     return client
@@ -172,7 +181,7 @@ def _alternative(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host)
     except ValueError as error:
-        raise InputError(f"{host!r} is neither the name of a host nor an IP address ({error}).") from error
+        raise InputError(f"a host must be a name or an IP address; got {host!r} ({error}).") from error
 
 
 def _write_certificate(path: Path, certificate: x509.Certificate) -> None:

@@ -1,7 +1,7 @@
-"""A client's side of the Flower app: data in, a contribution out; later the aggregate in, and nothing out but "done".
+"""A client's side of the Flower app: reply to a request with a contribution, and to the aggregate with "done".
 
-What goes wrong at a client is written to the client's own log in full. The server is told only which kind of thing went
-wrong: a sentence with a path, a column's name or a number of samples in it would tell of the data.
+Errors are written to the client's own log in full. The server is told only the kind of error: a sentence with a path, a
+column's name or a number of samples would disclose something about the data.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def contribution(message: Message, context: Context) -> Message:
 
 @app.query("aggregate")
 def aggregate(message: Message, context: Context) -> Message:
-    """Answer the second message: apply the aggregate to this client's data, keep what comes of it, and say so."""
+    """Answer the second message: apply the aggregate to this client's data, keep the sources, and confirm it."""
     return _reply(message, context, _apply)
 
 
 def _contribute(content: RecordDict, _context: Context, node: Node, policy: Policy) -> RecordDict:
     study = as_study(policy.study)
-    n_components = _asked(content, study, policy)
+    n_components = _components_to_fit(content, study, policy)
     sent = contribute(
         node.data,
         client=node.client,
@@ -67,7 +67,7 @@ def _contribute(content: RecordDict, _context: Context, node: Node, policy: Poli
         random_state=policy.random_state,
         options=policy.reading,
     )
-    policy.check_components(sent.contribution.n_atoms)  # also where the rank of the data decided
+    policy.check_components(sent.contribution.n_atoms)  # the rank of the data may have set the number
     for note in sent.notes:
         log(INFO, "fedica: %s", note)
     for field in sent.leaves:
@@ -75,19 +75,19 @@ def _contribute(content: RecordDict, _context: Context, node: Node, policy: Poli
     return pack_file(CONTRIBUTION, sent.data)
 
 
-def _asked(content: RecordDict, study: Study | None, policy: Policy) -> int | None:
-    """Return how many components to fit: the client's own number, or the server's, or the study's."""
+def _components_to_fit(content: RecordDict, study: Study | None, policy: Policy) -> int | None:
+    """Return how many components to fit: the policy's number, or the server's; ``None`` leaves it to the study."""
     fields = unpack_fields(content, REQUEST) or {}
     asked, of_study = fields.get("components"), fields.get("study")
     if type(asked) is not int or asked < 0 or not isinstance(of_study, str):
-        raise FormatError("the server's request does not say which study and how many components it is for.")
+        raise FormatError("a request must name the study and the number of components; the server's does not.")
     if (study.id if study else "") != of_study:
-        own = f"its policy names study {study.id!r}" if study else "its policy names none"
-        raise PolicyError(f"the server asks for study {of_study[:200]!r}; {own}.")
-    wanted = policy.components or asked or None
-    if wanted is not None:
-        policy.check_components(wanted)
-    return wanted
+        agreed = f"study {study.id!r}" if study else "no study"
+        raise PolicyError(f"this client's policy names {agreed}; got a request for study {of_study[:200]!r}.")
+    n_components = policy.components or asked or None
+    if n_components is not None:
+        policy.check_components(n_components)
+    return n_components
 
 
 def _apply(content: RecordDict, context: Context, node: Node, policy: Policy) -> RecordDict:
@@ -109,14 +109,12 @@ def _apply(content: RecordDict, context: Context, node: Node, policy: Policy) ->
     )
     for note in applied.notes:
         log(INFO, "fedica: %s", note)
-    log(
-        INFO, "fedica: %s holds the sources; more independent than of its own fit: %s", folder, applied.more_independent
-    )
+    log(INFO, "fedica: sources written to %s; more independent than own fit: %s", folder, applied.more_independent)
     return pack_fields(APPLIED, {"done": True})
 
 
 def _reply(message: Message, context: Context, work: Work) -> Message:
-    """Reply with what the work gives, or with the kind of what went wrong: a handler never raises, and always ends."""
+    """Reply with the result of the work, or with the kind of error: a handler never raises, and always ends."""
     client = ""
     try:
         node = read_node(context.node_config)
@@ -124,7 +122,7 @@ def _reply(message: Message, context: Context, work: Work) -> Message:
         policy = read_policy(node)
         with _time_limit(policy.max_seconds):
             content = work(message.content, context, node, policy)
-    except Exception as error:  # whatever it is, its text stays here
+    except Exception as error:  # its text must not leave this machine
         expected = isinstance(error, FedicaError | OSError | TimeoutError)
         log(ERROR, "fedica: client %r sends nothing: %s", client, error, exc_info=None if expected else error)
         content = pack_fields(REFUSAL, {"client": client, "reason": _public_reason(error)})
@@ -132,7 +130,7 @@ def _reply(message: Message, context: Context, work: Work) -> Message:
 
 
 def _public_reason(error: Exception) -> str:
-    """Return what the server is told: the first kind that fits."""
+    """Return the sentence for the server: that of the first kind of error that fits."""
     return next(text for kind, text in _PUBLIC_REASONS if isinstance(error, kind))
 
 
@@ -148,7 +146,7 @@ _PUBLIC_REASONS: tuple[tuple[type[Exception], str], ...] = (
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError inside after ``seconds``: a node whose handler hangs is lost to every later run.
+    """Raise TimeoutError in the block after ``seconds``: a node whose handler hangs is lost to every later run.
 
     Only the main thread of a process on a POSIX system can be interrupted; elsewhere there is no limit.
     """

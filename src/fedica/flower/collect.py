@@ -1,9 +1,9 @@
-"""Ask every node once, and take what comes before a deadline that nothing can stretch.
+"""Ask every node once, and take the replies that arrive before a fixed deadline.
 
 Flower's own ``pull_messages`` waits for arrays that a reply announces: a node that announces and never sends holds it
-for minutes, and with it every other reply of that call. Here each reply is pulled by itself, in a thread that is left
-behind at the deadline; a pull that takes long gives its place to another one, so that no number of such nodes stops the
-others.
+for minutes, and with it every other reply of that call. Here each reply is pulled by itself, in a thread that is
+abandoned at the deadline; a pull that takes long gives its place to another one, so that no number of such nodes stops
+the others.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fedica.errors import InputError
 
 if TYPE_CHECKING:
     from flwr.app import Message
 
-SIDE_BY_SIDE = 8
-"""Pulls at a time, those that take long not counted."""
-LONG = 2.0
+MAX_PULLS = 8
+"""Pulls at a time, those longer than `LONG_PULL` not counted."""
+LONG_PULL = 2.0
 """Seconds after which a pull gives its place to another one."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 2.0
+FIRST_PAUSE, MAX_PAUSE = 0.2, 2.0
 """Seconds between two pulls of one reply: the pause grows by half each time."""
+LAST_CALL = 1.0
+"""Seconds before the deadline at which every reply that is still pending is pulled once more."""
 _MAX_REASON = 300
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What came of one node: a message, or the reason why there is none.
+    """The outcome of one node: a reply, or the reason why there is none.
 
     Parameters
     ----------
@@ -50,94 +52,108 @@ class Answer:
 
 
 @dataclass
-class _Wanted:
-    """A reply that has not come yet."""
+class _Pending:
+    """A reply that has not arrived yet."""
 
     node: int
     trouble: str = ""
 
 
-def wait_for_nodes(grid: Any, *, least: int, expected: int, seconds: float) -> list[int]:
-    """Return the nodes that are connected, as soon as ``expected`` are, or ``seconds`` are over and ``least`` are.
+class _Pulled(NamedTuple):
+    """The outcome of one pull: the replies to a message, or the error that it raised."""
+
+    message_id: str
+    replies: list[Message]
+    error: BaseException | None = None
+
+
+def wait_for_nodes(grid: Any, *, min_nodes: int, expected: int, seconds: float) -> list[int]:
+    """Return the connected nodes as soon as ``expected`` are, or after ``seconds`` if at least ``min_nodes`` are.
 
     Parameters
     ----------
     grid : flwr.serverapp.Grid
         The nodes.
-    least, expected : int
-        How many there must be, and how many are waited for.
+    min_nodes, expected : int
+        How many must be connected, and how many to wait for.
     seconds : float
-        How long.
+        How long to wait.
 
     Raises
     ------
     InputError
-        If fewer than ``least`` came.
+        If fewer than ``min_nodes`` are connected by then.
     """
     deadline = time.monotonic() + seconds
     while True:
         nodes = sorted(set(grid.get_node_ids()))
-        if len(nodes) >= max(least, expected):
+        if len(nodes) >= max(min_nodes, expected):
             return nodes
         left = deadline - time.monotonic()
         if left <= 0:
             break
         time.sleep(min(1.0, left))
-    if len(nodes) < least:
+    if len(nodes) < min_nodes:
         raise InputError(
-            f"at least {least} clients are wanted; {len(nodes)} were connected after {seconds:g} s. "
+            f"a result needs at least {min_nodes} clients; got {len(nodes)} connected after {seconds:g} s. "
             "Start their SuperNodes, or wait longer (wait-seconds)."
         )
     return nodes
 
 
 def collect(grid: Any, messages: Iterable[Message], *, seconds: float) -> list[Answer]:
-    """Send the messages, one a node, and return one answer a node after ``seconds`` at the latest.
+    """Send the messages, one per node, and return one answer per node after ``seconds`` at the latest.
 
     Parameters
     ----------
     grid : flwr.serverapp.Grid
         Where to send them.
     messages : iterable of Message
-        One a node.
+        One per node.
     seconds : float
         The deadline, from now.
 
     Returns
     -------
     list of Answer
-        One for each message, sorted by node; a second reply to the same message is never taken.
+        One per message, sorted by node; a second reply to the same message is never taken.
     """
     deadline = time.monotonic() + seconds
-    sent = list(messages)
-    nodes = [message.metadata.dst_node_id for message in sent]
-    answers: dict[int, Answer] = {}
-    wanted: dict[str, _Wanted] = {}
-    for node, message_id in zip(nodes, _padded(grid.push_messages(sent), len(sent)), strict=True):
-        if message_id:
-            wanted[message_id] = _Wanted(node)
-        else:
-            answers[node] = Answer(node, None, "the request could not be delivered to it.")
-
-    pulls = _Pulls(grid, wanted, deadline)
-    while wanted and (left := deadline - time.monotonic()) > 0:
-        result = pulls.next(left)
-        if result is None:
+    pending, answers = _send(grid, list(messages))
+    pulls = _Pulls(grid, pending, deadline)
+    while pending and (left := deadline - time.monotonic()) > 0:
+        pulled = pulls.next(left)
+        if pulled is None:
             continue
-        message_id, replies, error = result
-        answer = _answer(wanted[message_id], message_id, replies, error)
+        answer = _answer(pending[pulled.message_id], pulled)
         if answer is None:
-            pulls.again(message_id)
+            pulls.again(pulled.message_id)
         else:
-            answers[answer.node] = answer
-            del wanted[message_id]
-    for message_id, entry in wanted.items():
-        answers[entry.node] = Answer(entry.node, None, _silence(entry, seconds, announced=pulls.is_long(message_id)))
-    return [answers[node] for node in sorted(answers)]
+            answers.append(answer)
+            del pending[pulled.message_id]
+    for message_id, entry in pending.items():
+        answers.append(Answer(entry.node, None, _silence(entry, seconds, announced=pulls.is_long(message_id))))
+    return sorted(answers, key=lambda answer: answer.node)
+
+
+def _send(grid: Any, messages: list[Message]) -> tuple[dict[str, _Pending], list[Answer]]:
+    """Push the messages; return the pending replies by message, and the answers of nodes that cannot be reached."""
+    message_ids = list(grid.push_messages(messages))
+    if len(message_ids) != len(messages):  # Flower returns none at all where the request as a whole was too large
+        message_ids = [""] * len(messages)
+    pending: dict[str, _Pending] = {}
+    unreached: list[Answer] = []
+    for message, message_id in zip(messages, message_ids, strict=True):
+        node = message.metadata.dst_node_id
+        if message_id:
+            pending[message_id] = _Pending(node)
+        else:
+            unreached.append(Answer(node, None, "the request could not be delivered to it."))
+    return pending, unreached
 
 
 class _Pulls:
-    """Pulls of single replies in threads, each repeated after a growing pause until it brings something.
+    """Pulls of single replies in threads, each repeated after a growing pause until it finds a reply.
 
     Parameters
     ----------
@@ -146,29 +162,26 @@ class _Pulls:
     message_ids : iterable of str
         The messages that they reply to.
     deadline : float
-        When it ends, by the monotonic clock: what is still wanted is pulled once more shortly before.
+        When pulling ends, by the monotonic clock.
     """
 
     def __init__(self, grid: Any, message_ids: Iterable[str], deadline: float) -> None:
         self._grid = grid
         self._due = [(time.monotonic(), message_id) for message_id in message_ids]
         self._pauses = dict.fromkeys((message_id for _, message_id in self._due), FIRST_PAUSE)
-        self._longest = max(
-            LONGEST_PAUSE, 0.02 * len(self._due)
-        )  # many clients: fewer questions to the server for each
-        self._last_call = deadline - 1.0 - 0.01 * len(self._due)
-        self._since: dict[str, float] = {}
-        self._came: SimpleQueue[tuple[str, list[Message], BaseException | None]] = SimpleQueue()
+        self._max_pause = max(MAX_PAUSE, 0.02 * len(self._due))  # of many clients, each is asked for less often
+        self._last_call = deadline - LAST_CALL - 0.01 * len(self._due)
+        self._started: dict[str, float] = {}
+        self._ended: SimpleQueue[_Pulled] = SimpleQueue()
 
-    def next(self, seconds: float) -> tuple[str, list[Message], BaseException | None] | None:
-        """Return what the next pull to end brought, or ``None`` if none did for a while."""
-        pause = min(seconds, self._start())
+    def next(self, seconds: float) -> _Pulled | None:
+        """Return the outcome of the next pull to end, or ``None`` if none ends for a while."""
         try:
-            result = self._came.get(timeout=pause)
+            pulled = self._ended.get(timeout=min(seconds, self._start()))
         except Empty:
             return None
-        del self._since[result[0]]
-        return result
+        del self._started[pulled.message_id]
+        return pulled
 
     def again(self, message_id: str) -> None:
         """Pull this reply again after a pause."""
@@ -176,82 +189,76 @@ class _Pulls:
         due = now + pause
         if due > self._last_call > now:
             due = self._last_call
-        self._pauses[message_id] = min(pause * 1.5, self._longest)
+        self._pauses[message_id] = min(pause * 1.5, self._max_pause)
         heapq.heappush(self._due, (due, message_id))
 
     def is_long(self, message_id: str) -> bool:
-        """Whether the reply has been on its way for long."""
-        return message_id in self._since and time.monotonic() - self._since[message_id] >= LONG
+        """Whether the reply is being pulled, and has been for long."""
+        return message_id in self._started and time.monotonic() - self._started[message_id] >= LONG_PULL
 
     def _start(self) -> float:
-        """Start what is due while there are places; return for how long there will be nothing else to start."""
+        """Start the pulls that are due while there are places; return how long to wait for the next."""
         now = time.monotonic()
-        free = SIDE_BY_SIDE - sum(now - since < LONG for since in self._since.values())
+        free = MAX_PULLS - sum(now - started < LONG_PULL for started in self._started.values())
         while self._due and self._due[0][0] <= now and free > 0:
             message_id = heapq.heappop(self._due)[1]
             free -= 1
-            self._since[message_id] = now
+            self._started[message_id] = now
             # A daemon: a pull that hangs must not keep the process alive.
             threading.Thread(target=self._pull, args=(message_id,), daemon=True).start()
-        return LONG if free <= 0 or not self._due else min(LONG, self._due[0][0] - now)
+        return LONG_PULL if free <= 0 or not self._due else min(LONG_PULL, self._due[0][0] - now)
 
     def _pull(self, message_id: str) -> None:
         try:
-            self._came.put((message_id, list(self._grid.pull_messages([message_id])), None))
+            self._ended.put(_Pulled(message_id, list(self._grid.pull_messages([message_id]))))
         except BaseException as error:  # Flower ends a stopped run by one that is no Exception
-            self._came.put((message_id, [], error))
+            self._ended.put(_Pulled(message_id, [], error))
 
 
-def _padded(ids: Iterable[str], count: int) -> list[str]:
-    """Return one id a message, in order: Flower returns nothing at all where the request as a whole was too large."""
-    pushed = list(ids)
-    return pushed if len(pushed) == count else [""] * count
-
-
-def _answer(entry: _Wanted, message_id: str, replies: list[Message], error: BaseException | None) -> Answer | None:
-    """Return what a pull brought, or ``None`` if it is to be tried again."""
-    if error is not None:
-        if not isinstance(error, Exception):
-            raise error  # the run was stopped: there is nobody to answer to
-        if _is_transport(error):
-            entry.trouble = f" (the last attempt to fetch its reply failed: {_short(error)})"
+def _answer(entry: _Pending, pulled: _Pulled) -> Answer | None:
+    """Return the answer that a pull found, or ``None`` if the reply is to be pulled again."""
+    if pulled.error is not None:
+        if not isinstance(pulled.error, Exception):
+            raise pulled.error  # the run was stopped: there is nobody to answer to
+        if _is_transport(pulled.error):
+            entry.trouble = f" (the last attempt to fetch its reply failed: {_short(pulled.error)})"
             return None
-        return Answer(entry.node, None, f"its reply cannot be decoded ({_short(error)}).")
-    reply = next((x for x in replies if x.metadata.reply_to_message_id == message_id), None)
+        return Answer(entry.node, None, f"its reply cannot be decoded ({_short(pulled.error)}).")
+    reply = next((x for x in pulled.replies if x.metadata.reply_to_message_id == pulled.message_id), None)
     if reply is None:
         return None
     if reply.has_error():
-        return Answer(entry.node, None, _about(reply.error.code, str(reply.error.reason)))
+        return Answer(entry.node, None, _describe_error(reply.error.code, str(reply.error.reason)))
     return Answer(entry.node, reply)
 
 
 def _is_transport(error: Exception) -> bool:
-    """Whether the way to the reply failed, not the reply."""
+    """Whether the connection failed, not the reply."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in ("httpx", "httpcore")
 
 
-def _silence(entry: _Wanted, seconds: float, *, announced: bool) -> str:
+def _silence(entry: _Pending, seconds: float, *, announced: bool) -> str:
     if announced:
         return f"it announced a reply and had not sent all of it after {seconds:g} s.{entry.trouble}"
     return f"it did not answer within {seconds:g} s.{entry.trouble}"
 
 
-# flwr.common.constant.ErrorCode, in words.
 _ERRORS = {
     1: "its app could not be loaded",
     2: "its app raised an error",
-    3: "its reply never arrived, or came too late",
-    4: "its reply never arrived, or came too late",
+    3: "its reply never arrived, or arrived too late",
+    4: "its reply never arrived, or arrived too late",
     5: "its node was lost",
     7: "its node refused the app",
     8: "its app was killed or crashed",
 }
+"""Sentences for the numbers of flwr.common.constant.ErrorCode."""
 
 
-def _about(code: int, reason: str) -> str:
+def _describe_error(code: int, reason: str) -> str:
     return f"{_ERRORS.get(code, 'its node reported an error')} (Flower's error {code}: {_short(reason)})."
 
 
 def _short(text: object) -> str:
-    said = " ".join((str(text) or type(text).__name__).split())
-    return said if len(said) <= _MAX_REASON else said[:_MAX_REASON] + " ..."
+    words = " ".join((str(text) or type(text).__name__).split())
+    return words if len(words) <= _MAX_REASON else words[:_MAX_REASON] + " ..."

@@ -1,4 +1,4 @@
-"""The coordinator's settings: what the run may choose, and what only the coordinator's machine decides."""
+"""The coordinator's settings: those that a run may choose, and those that only the coordinator's machine decides."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
-from fedica.arrays import check_int, check_number
+from fedica.arrays import PathLike, check_int, check_number
 from fedica.errors import FormatError, OptionError
-from fedica.exchange.files import PathLike, read_bounded
+from fedica.exchange.files import read_bounded
 from fedica.flower.settings import make_settings, read_settings
 from fedica.records import check_name
 
 COORDINATOR = "FEDICA_COORDINATOR"
-"""Environment variable of the SuperLink: the coordinator's file of settings."""
+"""Environment variable of the SuperLink: path of the coordinator's file of settings."""
 _MAX_KEY_FILE = 16 * 1024
 
 
 @dataclass(frozen=True)
 class Coordinator:
-    """What the coordinator's machine decides, whoever submits the run: a TOML file that ``FEDICA_COORDINATOR`` names.
+    """Settings of the coordinator's machine, whoever submits the run: a TOML file that ``FEDICA_COORDINATOR`` names.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ class Coordinator:
     study : Path, optional
         The study; contributions to another one are refused.
     trust_keys : Path, optional
-        Folder of the clients' public signing keys (``fedica keygen``): only what they signed is taken.
+        Folder of the clients' public signing keys (``fedica keygen``): only contributions that they signed are taken.
     node_keys : Path, optional
-        Folder of the clients' public node keys, ``CLIENT.pub``: a node can then only speak for its own client, and one
-        that stays silent has a name.
+        Folder of the clients' public node keys, ``CLIENT.pub``: a node can then send in the name of its own client
+        alone, and a node that does not answer is reported by the name of its client.
     min_clients : int
-        Fewest clients of a result; a run may ask for more, never for fewer.
+        Fewest clients of a result; a run may ask for more, not for fewer.
     """
 
     results: Path
@@ -53,24 +53,24 @@ class Coordinator:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run may choose: ``[tool.flwr.app.config]`` of the app folder, and ``flwr run --run-config``.
+    """Settings of a run: ``[tool.flwr.app.config]`` of the app folder, and ``flwr run --run-config``.
 
     Parameters
     ----------
     components : int
-        Components that clients fit and the server groups; 0: the study's number, or what the clients' data says.
+        Components that clients fit and the server groups; 0: the study's number, or the rank of each client's data.
     method, affinity, weights, random_state, fail_on, require_all
-        As for ``fedica aggregate``; an empty text is none.
+        As for ``fedica aggregate``; an empty text means ``None``.
     min_clients : int
         Fewest clients of a result.
     expect_clients : int
-        How many clients are waited for before anybody is asked; 0: as many as ``min_clients``.
+        How many connected clients to wait for before any is asked; 0: as many as ``min_clients``.
     wait_seconds : float
-        How long they are waited for.
+        How long to wait for them.
     deadline_seconds : float
-        How long contributions are waited for.
+        How long to wait for contributions.
     return_seconds : float
-        How long the clients have to apply the aggregate and say so.
+        How long to wait for the clients to apply the aggregate and confirm it.
     """
 
     components: int = 0
@@ -106,7 +106,7 @@ def read_coordinator() -> Coordinator:
 
 
 def read_run_settings(run_config: Mapping[str, Any]) -> RunSettings:
-    """Return what the run chose."""
+    """Return the settings of a run from Flower's run configuration."""
     try:
         return make_settings(run_config, RunSettings)
     except OptionError as error:
@@ -114,7 +114,7 @@ def read_run_settings(run_config: Mapping[str, Any]) -> RunSettings:
 
 
 def read_node_keys(folder: PathLike) -> dict[bytes, str]:
-    """Return the client of every node key ``CLIENT.pub`` of a folder: from the key, as Flower writes it, to the name.
+    """Return the client of every node key ``CLIENT.pub`` of a folder, by the key in PEM, as Flower gives it.
 
     Raises
     ------
@@ -126,11 +126,11 @@ def read_node_keys(folder: PathLike) -> dict[bytes, str]:
         try:
             key = load_ssh_public_key(read_bounded(path, limit=_MAX_KEY_FILE, what="a public key"))
         except (ValueError, UnsupportedAlgorithm) as error:
-            raise FormatError(f"{path}: an OpenSSH public key was wanted ({error}).") from error
+            raise FormatError(f"{path}: the file is not an OpenSSH public key ({error}).") from error
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         if pem in clients:
-            raise FormatError(f"{path}: it is the key of client {clients[pem]!r}; a node key stands for one client.")
+            raise FormatError(f"{path}: the key is that of client {clients[pem]!r}; a node key stands for one client.")
         clients[pem] = check_name(path.stem, "a client's name")
     if not clients:
-        raise FormatError(f"{os.fspath(folder)}: a folder of node keys was wanted; there is no *.pub file in it.")
+        raise FormatError(f"{os.fspath(folder)}: a folder of node keys must hold *.pub files; got none.")
     return clients

@@ -1,4 +1,4 @@
-"""What travels in Flower's messages: whole files of docs/format.md as bytes, and nothing that could run.
+"""The content of Flower's messages: whole files of docs/format.md as bytes, and nothing that could be executed.
 
 The bytes are those that ``fedica local`` and ``fedica aggregate`` write, so that signatures hold and the same code
 reads them. They travel in an array record because Flower cuts those into pieces, which a proxy can bound; Flower's own
@@ -13,6 +13,7 @@ from typing import Any
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from fedica.errors import FormatError
+from fedica.text import list_names
 
 CONTRIBUTION_TYPE = "train.contribution"
 AGGREGATE_TYPE = "query.aggregate"
@@ -22,7 +23,6 @@ REQUEST = "request"
 REFUSAL = "refusal"
 APPLIED = "applied"
 _FILE = "file"
-_SHOWN = 5
 
 
 def pack_file(kind: str, data: bytes) -> RecordDict:
@@ -31,15 +31,15 @@ def pack_file(kind: str, data: bytes) -> RecordDict:
 
 
 def unpack_file(content: RecordDict, kind: str) -> bytes:
-    """Return the bytes of the one file of this kind; whatever else is in the content is refused."""
+    """Return the bytes of the one file of this kind; refuse a content that holds anything else."""
     record = content.get(kind)
     if set(content) != {kind} or not isinstance(record, ArrayRecord):
-        raise FormatError(f"a message with the record {kind!r} alone was wanted; {_listed(content)} came.")
+        raise FormatError(f"a message must hold the record {kind!r} alone; got {_listed(content)}.")
     if set(record) != {_FILE}:
-        raise FormatError(f"the record {kind!r} has the array {_FILE!r} alone; {_listed(record)} came.")
+        raise FormatError(f"the record {kind!r} must hold the array {_FILE!r} alone; got {_listed(record)}.")
     array = record[_FILE]
     if array.stype != f"fedica.{kind}":
-        raise FormatError(f"a file of kind 'fedica.{kind}' was wanted; an array of kind {array.stype[:60]!r} came.")
+        raise FormatError(f"an array must be of kind 'fedica.{kind}'; got one of kind {array.stype[:60]!r}.")
     return bytes(array.data)
 
 
@@ -49,12 +49,10 @@ def pack_fields(name: str, fields: Mapping[str, Any]) -> RecordDict:
 
 
 def unpack_fields(content: RecordDict, name: str) -> dict[str, Any] | None:
-    """Return the texts and numbers of this name, or ``None`` if the content is anything else."""
+    """Return the texts and numbers of this name, or ``None`` if the content holds anything else."""
     record = content.get(name)
     return dict(record) if set(content) == {name} and isinstance(record, ConfigRecord) else None
 
 
 def _listed(records: Mapping[str, Any]) -> str:
-    names = [repr(str(name)[:60]) for name in records]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return (", ".join(names[:_SHOWN]) or "nothing") + more
+    return list_names([str(name) for name in records]) or "nothing"

@@ -1,4 +1,4 @@
-"""A client's own rules: what may leave, decided by a file that only the client writes, whatever the server asks for."""
+"""A client's policy: limits on what it sends, in a file that only the client writes and the server cannot change."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from fedica.readers import READERS, ReadOptions, suffix_of
 from fedica.records import check_name
 
 SIMULATION = "FEDICA_SIMULATION"
-"""Environment variable: a folder with one data file a client, for Flower's simulation, which gives clients no paths."""
+"""Environment variable for Flower's simulation, which gives clients no paths: folder with one data file per client."""
 SIMULATED_POLICY = "policy.toml"
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a client allows.
+    """What a client sends, and how it computes it.
 
     Parameters
     ----------
     max_components : int
-        Most atoms that may leave.
+        Most atoms that the client sends.
     min_samples : int
-        Fewest samples that atoms may be computed from; with fewer, nothing leaves.
+        Fewest samples that atoms may be computed from; with fewer, the client sends nothing.
     signing_key : Path, optional
-        Private key, from ``fedica keygen``: what leaves is signed with it.
+        Private key, from ``fedica keygen``, with which the contribution is signed.
     study : Path, optional
         The study that this client agreed to; a request for another one is refused.
     components : int, optional
@@ -42,9 +42,9 @@ class Policy:
     random_state : int
         Seed of the fit.
     max_seconds : float
-        After this time the client gives up, says so, and is free for the next request.
+        After this time the client stops, says so, and is free for the next request.
     reading : ReadOptions
-        What the format of this client's data needs to be told: the table ``[reading]`` of the file.
+        How the client's data is read: the table ``[reading]`` of the file.
     """
 
     max_components: int
@@ -70,24 +70,24 @@ class Policy:
         """Refuse to send more atoms than the policy allows."""
         if n_components > self.max_components:
             raise PolicyError(
-                f"{n_components} components were asked for; this client's policy allows {self.max_components}."
+                f"this client's policy allows at most {self.max_components} components; {n_components} were requested."
             )
 
 
 @dataclass(frozen=True)
 class Node:
-    """What a client's node is started with: ``--node-config 'client="a" data="..." policy="..." output="..."'``.
+    """Settings of a client's node: ``--node-config 'client="a" data="..." policy="..." output="..."'``.
 
     Parameters
     ----------
     client : str
-        Name of the client; that of its node key.
+        Name of the client, which is also that of its node key.
     data : Path
         The client's data.
     policy : Path
         Its `Policy`.
     output : Path
-        Folder for what comes back: the global matrix, and the client's sources by it.
+        Folder for the aggregate that comes back, and for the client's sources under its mixing matrix.
     """
 
     client: str
@@ -100,13 +100,13 @@ class Node:
 
 
 def read_node(node_config: Mapping[str, Any]) -> Node:
-    """Return who this client is, from its node's configuration.
+    """Return the settings of this client's node.
 
     Parameters
     ----------
     node_config : mapping
-        What ``flower-supernode --node-config`` was given. In a simulation it holds no paths: the client is then the
-        file of its number in the folder that the environment variable ``FEDICA_SIMULATION`` names.
+        The value of ``flower-supernode --node-config``. In a simulation it holds no paths: client number k is then the
+        k-th data file of the folder that the environment variable ``FEDICA_SIMULATION`` names.
     """
     if "data" not in node_config and "partition-id" in node_config and os.environ.get(SIMULATION):
         return _simulated(Path(os.environ[SIMULATION]), int(node_config["partition-id"]))
@@ -118,14 +118,17 @@ def read_node(node_config: Mapping[str, Any]) -> Node:
 
 
 def read_policy(node: Node) -> Policy:
-    """Return what a client allows."""
+    """Read a client's policy."""
     return read_settings(node.policy, Policy)
 
 
 def _simulated(folder: Path, number: int) -> Node:
     files = sorted(path for path in folder.iterdir() if suffix_of(path) in READERS)
     if number >= len(files):
-        raise InputError(f"{folder}: client {number} was asked for; there are {len(files)} files of data.")
+        raise InputError(
+            f"{folder}: a simulation needs one data file per client; there are {len(files)} files, and none for "
+            f"client number {number}."
+        )
     file = files[number]
     name = file.name[: -len(suffix_of(file))]
     return Node(name, file, folder / SIMULATED_POLICY, folder / "applied" / name)

@@ -1,7 +1,7 @@
-"""From what the nodes answered to files in an inbox, and a reason for each client that sent none.
+"""Write the contributions that nodes sent to an inbox, with a reason for each client that sent none.
 
-The files are read by the same code that reads those that came by mail, and they stay: a client can be withdrawn later
-with ``fedica aggregate INBOX --exclude CLIENT``.
+The files are read by the same code as contributions that were sent as files, and they are kept: a client can be
+withdrawn later with ``fedica aggregate INBOX --exclude CLIENT``.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _MAX_REASON = 200
 def receive_answers(
     answers: Iterable[Answer], inbox: Path, *, clients: Mapping[int, str]
 ) -> tuple[list[Path], list[Rejection]]:
-    """Write every contribution to a file, byte by byte as it came; say why of each node that sent none.
+    """Write every contribution unchanged to a file; return why each of the other nodes sent none.
 
     Parameters
     ----------
     answers : iterable of Answer
-        One a node.
+        One per node.
     inbox : Path
         Folder for the files, which exists and is empty.
     clients : mapping of int to str
-        The client of each node whose key is known; such a node speaks for its own client alone.
+        The client of each node whose key is known; such a node can send in the name of its own client alone.
 
     Returns
     -------
     files : list of Path
-        One a contribution.
+        One per contribution.
     failed : list of Rejection
-        One a node that sent none.
+        One per node that sent none.
     """
     files: list[Path] = []
     failed: list[Rejection] = []
@@ -51,7 +51,7 @@ def receive_answers(
             client, numbers = failure.client or owner or UNKNOWN_CLIENT, {"node": answer.node, "problem": str(failure)}
             failed.append(Rejection.because(client, failure.kind, f"node {answer.node}", **numbers))
             continue
-        # Two nodes with one name must not meet in one file: whether they are one is for those to judge who read it.
+        # Two nodes with one name get two files: `combine`, which reads both, decides whether they are one client.
         path = inbox / f"{file_name(client or f'node-{answer.node}')}{SUFFIX}"
         if path.exists():
             path = path.with_name(f"{path.stem}-node-{answer.node}{SUFFIX}")
@@ -70,12 +70,12 @@ class _Failed(Exception):  # noqa: N818 - not an error: an outcome
 
 
 def _contribution(answer: Answer, owner: str | None) -> tuple[bytes, str]:
-    """Return the bytes of a contribution and the client that it names; an unreadable one names none, and is kept."""
+    """Return the bytes of a contribution and the client that it names; an unreadable one is kept, without a name."""
     if answer.message is None:
         raise _Failed("no-answer", answer.reason)
     refusal = unpack_fields(answer.message.content, REFUSAL)
     if refusal is not None:
-        raise _Failed("refused", *refused(refusal, owner))
+        raise _Failed("refused", *describe_refusal(refusal, owner))
     try:
         data = unpack_file(answer.message.content, CONTRIBUTION)
     except FormatError as error:
@@ -89,12 +89,12 @@ def _contribution(answer: Answer, owner: str | None) -> tuple[bytes, str]:
     return data, client
 
 
-def refused(fields: Mapping[str, object], owner: str | None) -> tuple[str, str]:
-    """Return why a client sent nothing, in its own words, and its name: the owner of its key, or as it says."""
+def describe_refusal(fields: Mapping[str, object], owner: str | None) -> tuple[str, str]:
+    """Return why a client sent nothing, in its own words, and its name: the owner of its key, or the name it gives."""
     client, reason = fields.get("client"), fields.get("reason")
     try:
         name = owner or check_name(client, "a client's name")
     except FedicaError:
         name = ""
-    said = " ".join(reason.split())[:_MAX_REASON] if isinstance(reason, str) else ""
-    return said or "it does not say why", name
+    words = " ".join(reason.split())[:_MAX_REASON] if isinstance(reason, str) else ""
+    return words or "it does not say why", name

@@ -10,11 +10,11 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from fedica.arrays import check_int
+from fedica.arrays import PathLike, check_int
 from fedica.errors import InputError
 from fedica.exchange import as_study
-from fedica.exchange.files import PathLike, cannot_write, write_new
-from fedica.flower.certs import Certificates
+from fedica.exchange.files import cannot_write, write_new
+from fedica.flower.certs import Certificates, make_empty_folder
 from fedica.flower.coordinator import RunSettings, read_node_keys
 from fedica.version import __version__
 
@@ -30,13 +30,15 @@ FLEET_PATHS = (
     "push-object",
     "confirm-message-received",
 )
-"""All that a node with a key asks of the SuperLink."""
+"""The requests that a node with a key sends to the SuperLink."""
 _UNQUOTABLE = frozenset("\"'\\$;{}\n\r\t")
+_DEFAULT_MAX_COMPONENTS, _DEFAULT_MIN_SAMPLES = 20, 1000
+"""Limits in the clients' policies where no study sets them."""
 
 
 @dataclass(frozen=True)
 class Federation:
-    """Where a federation's parts are and listen; ``federation.toml`` of its folder.
+    """Addresses, ports and certificates of a federation: ``federation.toml`` of its folder.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class Federation:
     certs : Path
         The folder of `make_certificates`.
     listen : str
-        Address that the proxy listens on, if not on all.
+        Address that the proxy listens on; empty: all of them.
     """
 
     host: str
@@ -64,22 +66,22 @@ class Federation:
         for text in (self.host, self.listen, str(self.certs)):
             bad = sorted(_UNQUOTABLE & set(text))
             if bad:
-                raise InputError(f"{text!r}: {bad[0]!r} cannot stand in a configuration's names and paths.")
+                raise InputError(f"{text!r}: a name or path in a configuration must not contain {bad[0]!r}.")
         if not self.host or any(c.isspace() for c in self.host + self.listen):
-            raise InputError(f"{self.host!r} is not the name or address of a host.")
+            raise InputError(f"a host must be a name or an address; got {self.host!r}.")
 
 
 def write_federation(folder: PathLike, federation: Federation, *, study: PathLike | None = None) -> list[Path]:
-    """Write the folder of a federation: nothing in it is overwritten.
+    """Write the folder of a federation; nothing in it is overwritten.
 
     Parameters
     ----------
     folder : path-like
-        Where to; it is made, and must be empty if it exists.
+        Where to write it; it is made, and must be empty if it exists.
     federation : Federation
         Hosts, ports and keys.
     study : path-like, optional
-        The study's file; policies and coordinator then name it.
+        The study's file, which the policies and the coordinator's settings then name.
 
     Returns
     -------
@@ -88,11 +90,24 @@ def write_federation(folder: PathLike, federation: Federation, *, study: PathLik
     """
     target = Path(folder).resolve()
     if _UNQUOTABLE & set(str(target)):
-        raise InputError(f"{target}: a path that configurations cannot quote. Choose another folder.")
+        raise InputError(f"{target}: configurations cannot quote this path. Choose another folder.")
+    pages = _pages(target, federation, study)
+    try:
+        make_empty_folder(target)
+        for name, page in pages.items():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            write_new(target / name, [page.encode()])
+    except OSError as error:
+        raise cannot_write(error.filename or target, error) from error
+    return [target / name for name in pages]
+
+
+def _pages(target: Path, federation: Federation, study: PathLike | None) -> dict[str, str]:
+    """Return the text of each file of the federation's folder, by its name."""
     certificates = Certificates(federation.certs.resolve())
     keys = {client: b64encode(pem).decode() for pem, client in read_node_keys(certificates.nodes).items()}
     agreed = as_study(study)
-    common = {
+    values = {
         "version": __version__,
         "host": federation.host,
         "listen": f"{federation.listen}:{federation.port}" if federation.listen else federation.port,
@@ -104,32 +119,22 @@ def write_federation(folder: PathLike, federation: Federation, *, study: PathLik
         "keys": sorted(keys.items()),
         "paths": FLEET_PATHS,
         "folder": target / "coordinator",
-        "max_components": (agreed and agreed.n_components) or 20,
-        "min_samples": agreed.min_samples if agreed else 1000,
+        "max_components": (agreed and agreed.n_components) or _DEFAULT_MAX_COMPONENTS,
+        "min_samples": agreed.min_samples if agreed else _DEFAULT_MIN_SAMPLES,
     }
-    pages = {
+    return {
         "federation.toml": _federation_page(federation),
-        "app/pyproject.toml": _page("app.toml", common),
-        "coordinator/coordinator.toml": _page("coordinator.toml", common),
-        "coordinator/nginx.conf": _page("nginx.conf", common),
-        "coordinator/flower/config.toml": _page("flower.toml", common),
-        **{f"clients/{client}.toml": _page("policy.toml", {**common, "client": client}) for client in sorted(keys)},
+        "app/pyproject.toml": _page("app.toml", values),
+        "coordinator/coordinator.toml": _page("coordinator.toml", values),
+        "coordinator/nginx.conf": _page("nginx.conf", values),
+        "coordinator/flower/config.toml": _page("flower.toml", values),
+        **{f"clients/{client}.toml": _page("policy.toml", {**values, "client": client}) for client in sorted(keys)},
     }
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        if any(target.iterdir()):
-            raise InputError(f"{target}: the folder is not empty, and nothing is overwritten. Give another one.")
-        for name, page in pages.items():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            write_new(target / name, [page.encode()])
-    except OSError as error:
-        raise cannot_write(error.filename or target, error) from error
-    return [target / name for name in pages]
 
 
 def _federation_page(federation: Federation) -> str:
     lines = [
-        "# Where the parts of this federation are and listen: what `fedica flower up` reads.",
+        "# Addresses, ports and certificates of this federation; `fedica flower up` reads them.",
         f'host = "{federation.host}"',
         f"port = {federation.port}",
         f"superlink-port = {federation.superlink_port}",
@@ -142,6 +147,6 @@ def _federation_page(federation: Federation) -> str:
 
 def _page(name: str, values: dict[str, Any]) -> str:
     text = files("fedica.flower").joinpath("templates", name).read_text(encoding="utf-8")
-    # Plain text for configurations, not HTML: what is put in was checked for quotes.
+    # Configurations are plain text, not HTML: the values were checked for quotes instead of escaped.
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701
     return environment.from_string(text).render(values)

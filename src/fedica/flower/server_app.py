@@ -1,8 +1,8 @@
-"""The coordinator's side of the Flower app: ask every client once, aggregate what came, send the public part back."""
+"""The coordinator's side of the Flower app: ask every client once, aggregate the replies, send the public part back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from logging import INFO, WARNING
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from fedica.flower.messages import (
     pack_file,
     unpack_fields,
 )
-from fedica.flower.reception import receive_answers, refused
+from fedica.flower.reception import describe_refusal, receive_answers
 from fedica.records import Rejection, Study
 from fedica.workflow import Combined, combine
 
@@ -41,10 +41,10 @@ def main(grid: Grid, context: Context) -> None:
     """Run one federation, from the request to the result folder and back to the clients."""
     run, coordinator = read_run_settings(context.run_config), read_coordinator()
     study = as_study(coordinator.study)
-    least = max(run.min_clients, coordinator.min_clients)
+    min_clients = max(run.min_clients, coordinator.min_clients)
     folder = _new_folder(coordinator.results, context.run_id)
 
-    nodes = wait_for_nodes(grid, least=least, expected=run.expect_clients, seconds=run.wait_seconds)
+    nodes = wait_for_nodes(grid, min_nodes=min_clients, expected=run.expect_clients, seconds=run.wait_seconds)
     clients = _clients_of_nodes(grid, coordinator)
     log(INFO, "fedica: asking %d clients; results go to %s", len(nodes), folder)
     request = pack_fields(REQUEST, {"components": run.components, "study": study.id if study else ""})
@@ -53,25 +53,30 @@ def main(grid: Grid, context: Context) -> None:
     for failure in failed:
         log(WARNING, "fedica: client %r: %s", failure.client, failure.reason)
 
-    combined = _combine(files, failed, folder, run, coordinator, study, least)
+    combined = _combine(files, failed, folder, run, coordinator, study, min_clients)
     for note in combined.notes:
         log(INFO, "fedica: %s", note)
-    result = combined.aggregate
-    log(
-        INFO, "fedica: %d clients aggregated, %d left out: %s", len(result.clients), len(result.rejected), combined.path
-    )
+    counts = len(combined.aggregate.clients), len(combined.aggregate.rejected)
+    log(INFO, "fedica: %d clients aggregated, %d left out: %s", *counts, combined.path)
 
-    content = pack_file(AGGREGATE, aggregate_to_bytes(result))
-    alive = [answer.node for answer in answers if answer.message is not None]
-    returned = _ask(grid, alive, content, AGGREGATE_TYPE, run.return_seconds)
-    undone = [_undone(answer, clients.get(answer.node)) for answer in returned]
-    rows = [row for row in undone if row is not None]
-    write_atomic(folder / "not-applied.csv", [rejections_table(rows)])
-    log(INFO, "fedica: %d of %d clients applied the aggregate", len(alive) - len(rows), len(alive))
+    answered = [answer.node for answer in answers if answer.message is not None]
+    not_applied = _return_aggregate(grid, answered, combined, run, clients)
+    write_atomic(folder / "not-applied.csv", [rejections_table(not_applied)])
+    log(INFO, "fedica: %d of %d clients applied the aggregate", len(answered) - len(not_applied), len(answered))
+
+
+def _return_aggregate(
+    grid: Grid, nodes: list[int], combined: Combined, run: RunSettings, clients: Mapping[int, str]
+) -> list[Rejection]:
+    """Send the public aggregate to the nodes; return the clients that did not apply it, with the reasons."""
+    content = pack_file(AGGREGATE, aggregate_to_bytes(combined.aggregate))
+    returned = _ask(grid, nodes, content, AGGREGATE_TYPE, run.return_seconds)
+    reasons = [_reason_not_applied(answer, clients.get(answer.node)) for answer in returned]
+    return [reason for reason in reasons if reason is not None]
 
 
 def _new_folder(results: Path, run_id: int) -> Path:
-    """Make the run's own folder with an empty inbox; a run that starts again gets another one."""
+    """Make the run's own folder with an empty inbox; a run that Flower starts again gets another folder."""
     results.mkdir(parents=True, exist_ok=True)
     for attempt in range(1, 1000):
         folder = results / (f"run-{run_id}" if attempt == 1 else f"run-{run_id}-{attempt}")
@@ -81,7 +86,7 @@ def _new_folder(results: Path, run_id: int) -> Path:
             continue
         (folder / "inbox").mkdir()
         return folder
-    raise FedicaError(f"{results}: run {run_id} has been started a thousand times.")
+    raise FedicaError(f"{results}: it holds 999 folders of run {run_id}. Remove some of them.")
 
 
 def _clients_of_nodes(grid: Grid, coordinator: Coordinator) -> dict[int, str]:
@@ -93,7 +98,7 @@ def _clients_of_nodes(grid: Grid, coordinator: Coordinator) -> dict[int, str]:
 
 
 def _ask(grid: Grid, nodes: Iterable[int], content: RecordDict, message_type: str, seconds: float) -> list[Answer]:
-    """Send the same content to every node; it lives no longer than it is waited for."""
+    """Send the same content to every node, and collect the answers; messages expire at the deadline."""
     return collect(grid, [Message(content, node, message_type, ttl=seconds) for node in nodes], seconds=seconds)
 
 
@@ -104,9 +109,9 @@ def _combine(
     run: RunSettings,
     coordinator: Coordinator,
     study: Study | None,
-    least: int,
+    min_clients: int,
 ) -> Combined:
-    """Aggregate the files as ``fedica aggregate`` does; a refused result leaves at least the list of who failed."""
+    """Aggregate the files as ``fedica aggregate`` does; if the result is refused, write who failed to rejected.csv."""
     settings: dict[str, Any] = {
         "n_components": run.components or None,
         "method": run.method,
@@ -117,11 +122,11 @@ def _combine(
         "study": study,
         "failed": failed,
     }
-    gates: dict[str, Any] = {"min_clients": least, "fail_on": run.fail_on or None, "require_all": run.require_all}
+    gates: dict[str, Any] = {"min_clients": min_clients, "fail_on": run.fail_on or None, "require_all": run.require_all}
     try:
         if not files:
             raise InputError(
-                f"no client sent a contribution. The first of {len(failed)} that failed is {failed[0].client!r}: "
+                f"no client sent a contribution; the first of {len(failed)} that failed is {failed[0].client!r}: "
                 f"{failed[0].reason}"
             )
         return combine(files, folder / "result", **settings, **gates)
@@ -131,22 +136,22 @@ def _combine(
 
 
 def _left_out(files: list[Path], failed: list[Rejection], settings: dict[str, Any]) -> Iterable[Rejection]:
-    """Return who would be left out of a result that nothing else stands against."""
+    """Return the clients that would be left out if the conditions on the result were not checked."""
     try:
         return combine(files, None, **settings, min_clients=1).aggregate.rejected
     except FedicaError:
         return [*failed, *(item for item in read_contributions(files) if isinstance(item, Rejection))]
 
 
-def _undone(answer: Answer, owner: str | None) -> Rejection | None:
+def _reason_not_applied(answer: Answer, owner: str | None) -> Rejection | None:
     """Return why a client did not apply the aggregate, or ``None`` if it did."""
     source, name = f"node {answer.node}", owner or UNKNOWN_CLIENT
     if answer.message is None:
         return Rejection.because(name, "no-answer", source, node=answer.node, problem=answer.reason)
     refusal = unpack_fields(answer.message.content, REFUSAL)
     if refusal is not None:
-        problem, said = refused(refusal, owner)
-        return Rejection.because(said or name, "refused", source, node=answer.node, problem=problem)
+        problem, client = describe_refusal(refusal, owner)
+        return Rejection.because(client or name, "refused", source, node=answer.node, problem=problem)
     if unpack_fields(answer.message.content, APPLIED) != {"done": True}:
         return Rejection.because(name, "other-answer", source, node=answer.node)
     return None

@@ -1,4 +1,4 @@
-"""Small TOML files and Flower's configurations -> checked settings: an unknown name is an error, never ignored."""
+"""TOML files and Flower's configurations as checked settings; an unknown name is an error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, OptionError
-from fedica.exchange.files import PathLike, read_bounded
+from fedica.exchange.files import read_bounded
 
 T = TypeVar("T")
 _MAX_FILE = 64 * 1024
@@ -31,14 +32,14 @@ def read_settings(path: PathLike, kind: type[T]) -> T:
     Raises
     ------
     FormatError
-        If the file cannot be read, or has a name or a value that does not belong there.
+        If the file cannot be read, or has an unknown name or a value of the wrong kind.
     """
     source = os.fspath(path)
     data = read_bounded(path, limit=_MAX_FILE, what="a file of settings")
     try:
         values = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise FormatError(f"{source}: it is not TOML ({error}).") from error
+        raise FormatError(f"{source}: the file is not TOML ({error}).") from error
     try:
         return make_settings(values, kind, base=Path(path).parent)
     except OptionError as error:
@@ -46,12 +47,12 @@ def read_settings(path: PathLike, kind: type[T]) -> T:
 
 
 def make_settings(values: Mapping[str, Any], kind: type[T], *, base: Path | None = None) -> T:
-    """Return the dataclass with these values; names have dashes for underscores."""
+    """Return the dataclass ``kind`` with these values, whose names have dashes instead of underscores."""
     hints = get_type_hints(kind)
     known = {field.name.replace("_", "-"): field for field in fields(kind)}  # type: ignore[arg-type]
-    strange = sorted(values.keys() - known.keys())
-    if strange:
-        raise OptionError(f"there is no setting {strange[0]!r}; there are {', '.join(known)}.")
+    unknown = sorted(values.keys() - known.keys())
+    if unknown:
+        raise OptionError(f"there is no setting {unknown[0]!r}; the settings are {', '.join(known)}.")
     missing = [name for name, field in known.items() if field.default is MISSING and name not in values]
     if missing:
         raise OptionError(f"the setting {missing[0]!r} is missing.")
@@ -59,10 +60,10 @@ def make_settings(values: Mapping[str, Any], kind: type[T], *, base: Path | None
 
 
 def _value(name: str, value: Any, hint: Any, base: Path | None) -> Any:
-    """Return the value as what the hint says, ``Path | None`` for one; a path is relative to ``base``."""
+    """Return the value as the type hint says (``Path | None``, for example); a path is relative to ``base``."""
     if isinstance(hint, type) and is_dataclass(hint):
         if not isinstance(value, Mapping):
-            raise OptionError(f"{name!r} is a table of settings, [{name}]; {value!r} came.")
+            raise OptionError(f"{name!r} must be a table of settings, [{name}]; got {value!r}.")
         return make_settings(value, hint, base=base)
     wanted = next(x for x in (bool, int, float, str, Path) if x in (hint, *getattr(hint, "__args__", ())))
     if wanted is Path and isinstance(value, str) and value:
@@ -70,5 +71,5 @@ def _value(name: str, value: Any, hint: Any, base: Path | None) -> Any:
     if wanted is float and type(value) is int:
         return float(value)
     if type(value) is not wanted:
-        raise OptionError(f"the setting {name!r} is {_KINDS[wanted]}; {value!r} came.")
+        raise OptionError(f"the setting {name!r} must be {_KINDS[wanted]}; got {value!r}.")
     return value
