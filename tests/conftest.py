@@ -1,12 +1,54 @@
-"""Shared by the tests of blocks, ica and local: mixtures of known laws, and errors up to a signed permutation."""
+"""Shared by all tests: what a machine may lack, mixtures of known laws, and errors up to a signed permutation."""
 
 from __future__ import annotations
+
+import importlib
+import os
 
 import numpy as np
 import pytest
 
 from fedica.arrays import unit
 from fedica.matching import match
+
+REQUIRE_ALL = "FEDICA_REQUIRE_ALL"
+"""Environment variable, set by .ci/run: what a machine lacks is then a failure, not a reason to skip."""
+if REQUIRE_ALL in os.environ:
+    pytest.importorskip = lambda name, **_options: importlib.import_module(name)
+
+
+NEEDS = {
+    "Chromium": "apt-get install chromium chromium-driver; pip install selenium",
+    "nginx": "apt-get install nginx-light",
+    "axe-core": "apt-get install npm, and a network",
+    "the real data sets": "python -m fedica.datasets, with a network",
+    "minutes of time": "make faults",
+}
+"""What a machine may lack, and the command that helps."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Report all tests that are skipped for want of one thing at one place: one line of pytest's summary."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and "needs" in report.longrepr[2]:
+        report.longrepr = (__file__, None, report.longrepr[2])
+    return report
+
+
+@pytest.fixture(scope="session")
+def require():
+    """Return a function that skips a test for want of something that the machine may lack."""
+
+    def require(need, found):
+        if found:
+            return
+        reason = f"needs {need}: {NEEDS[need]}"
+        if REQUIRE_ALL in os.environ:
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+
+    return require
 
 
 def _sources(law: str, n: int, r: int, rng: np.random.Generator) -> np.ndarray:

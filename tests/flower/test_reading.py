@@ -37,8 +37,8 @@ def test_recordings_are_read_as_the_policy_says(federation, tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[reading]\nhighpas = 1\n", "there is no setting 'highpas'; there are highpass"),
-        ("reading = 3\n", r"'reading' is a table of settings, \[reading\]; 3 came"),
+        ("[reading]\nhighpas = 1\n", "there is no setting 'highpas'; the settings are highpass"),
+        ("reading = 3\n", r"'reading' must be a table of settings, \[reading\]; got 3"),
         ('[reading]\nreference = "Cz"\n', "reference must be one of 'average', 'keep'"),
     ],
 )

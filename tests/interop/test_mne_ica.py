@@ -148,13 +148,12 @@ def test_an_atom_that_belongs_to_none_is_told_with_what_it_is_nearest_to(people)
     assert 0 < rows[-1].cosine < own.cosine
 
 
-def test_real_people():
+def test_real_people(require):
     """Five people with eight electrodes: their decompositions, together, applied to each of them."""
     from fedica.datasets import fetch_eeg_five
     from fedica.datasets.archive import data_folder
 
-    if not (data_folder() / "pyntbci-1.8.3" / "thielen2021_sub-05.npz").is_file():
-        pytest.skip("python -m fedica.datasets fetches them")
+    require("the real data sets", (data_folder() / "pyntbci-1.8.3" / "thielen2021_sub-05.npz").is_file())
     raws = {}
     for client, recording in fetch_eeg_five().items():
         info = mne.create_info(list(recording.channels), recording.sfreq, "eeg")

@@ -251,11 +251,10 @@ def test_without_mne_the_extra_is_named(folder, monkeypatch):
         read_data(folder / "a.edf")
 
 
-def test_a_real_recording_of_meg_and_eeg():
+def test_a_real_recording_of_meg_and_eeg(require):
     """The file that ships with eeglabio: each type by itself, in its unit, with amplitudes of a brain."""
     path = data_folder() / "eeglabio-0.1.4" / "test_raw.fif"
-    if not path.is_file():
-        pytest.skip("python -m fedica.datasets fetches it")
+    require("the real data sets", path.is_file())
     eeg = read_data(path)
     assert eeg.values.shape == (14400, 60)
     assert 5 < np.median(eeg.values.std(axis=0)) < 100

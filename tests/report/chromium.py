@@ -24,7 +24,15 @@ FLAGS = [
     "--hide-scrollbars",
     "--force-color-profile=srgb",
 ]
-READY_SECONDS = 30
+MAX_SECONDS = 60
+"""After this time a page that does not get ready is a fault, however busy the machine is."""
+READY = "return document.documentElement.dataset.ready || ''"
+_EVERY_PLOT = "return Array.from(document.querySelectorAll('.js-plotly-plot')).every((plot) => %s)"
+PLOTS_FIT = _EVERY_PLOT % "Math.abs(plot._fullLayout.width - plot.clientWidth) <= 1"
+PLOTS_HAVE_THE_COLOUR_OF_THE_TEXT = (
+    _EVERY_PLOT
+    % "plot.layout.font.color === getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()"
+)
 
 
 def missing():
@@ -63,6 +71,7 @@ class Browser:
 
     def __init__(self, driver):
         self.driver = driver
+        driver.set_script_timeout(2 * MAX_SECONDS)
         self.cdp("Emulation.setTouchEmulationEnabled", enabled=False)
 
     def cdp(self, command, **arguments):
@@ -78,12 +87,12 @@ class Browser:
         self.cdp(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
-        time.sleep(0.3)  # plotly waits a moment before it redraws
+        self.wait(PLOTS_FIT)  # plotly waits a moment before it redraws
 
     def theme(self, name, medium=""):
         """Prefer the light or the dark theme, on a screen or in print."""
         self.cdp("Emulation.setEmulatedMedia", media=medium, features=[{"name": "prefers-color-scheme", "value": name}])
-        time.sleep(0.1)
+        self.wait(PLOTS_HAVE_THE_COLOUR_OF_THE_TEXT)
 
     def open(self, path, width=1400):
         """Open a file and wait until it says that it is ready; milliseconds since navigation began."""
@@ -92,13 +101,15 @@ class Browser:
         self.driver.get_log("browser")
         self.driver.get_log("performance")
         self.driver.get(Path(path).resolve().as_uri())
-        until = time.monotonic() + READY_SECONDS
-        while time.monotonic() < until:
-            ready = self.run("return document.documentElement.dataset.ready || ''")
-            if ready:
-                return int(ready)
+        return int(self.wait(READY))
+
+    def wait(self, script, *arguments, accept=bool):
+        """Run a script until its value is accepted; that value."""
+        until = time.monotonic() + MAX_SECONDS
+        while not accept(value := self.run(script, *arguments)):
+            assert time.monotonic() < until, f"after {MAX_SECONDS} s: {script} is {value!r}; {self.complaints()}"
             time.sleep(0.02)
-        raise AssertionError(f"{path}: not ready after {READY_SECONDS} s; {self.complaints()}")
+        return value
 
     def complaints(self):
         """What the console said since the page was opened."""

@@ -7,7 +7,6 @@ import io
 import os
 import subprocess
 import tarfile
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,13 +61,12 @@ chromium = _load("chromium")
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A report on disk, its aggregate, who must be named as outlying, and how long it took to make."""
+    """A report on disk, its aggregate, and who must be named as outlying."""
 
     name: str
     path: Path
     aggregate: Aggregate
     outlying: tuple[str, ...]
-    seconds: float
 
 
 def blobs(n_images, side=28, seed=0):
@@ -146,9 +144,7 @@ def _from_folder(folder, name, contributions, n_components, outlying=(), **optio
         refused = [Rejection("<i>refused</i>", "its atoms are <b>not finite</b>.", "inbox/<x>.safetensors")]
         result = replace(result, rejected=tuple(refused))
     write_folder(result, folder / name, provenance=[x.provenance for x in received])
-    start = time.perf_counter()
-    path = write_report(folder / name)
-    return Case(name, path, result, outlying, time.perf_counter() - start)
+    return Case(name, write_report(folder / name), result, outlying)
 
 
 @pytest.fixture(scope="session")
@@ -162,7 +158,7 @@ def make_case(tmp_path_factory):
         ran = CliRunner().invoke(app, ["demo", "-o", str(folder / "demo")])
         assert ran.exit_code == 0, ran.output
         result = read_folder(folder / "demo" / "result").aggregate
-        return Case("demo", folder / "demo" / "result" / "report.html", result, ("client-05", "client-12"), 0.0)
+        return Case("demo", folder / "demo" / "result" / "report.html", result, ("client-05", "client-12"))
 
     def attack():
         contributions, bad = attacked()
@@ -217,16 +213,15 @@ def make_case(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def chrome():
+def chrome(require):
     """A running Chromium."""
-    if lacking := chromium.missing():
-        pytest.skip(lacking)
+    require("Chromium", not chromium.missing())
     with chromium.browser() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def axe():
+def axe(require):
     """The source of axe-core: fetched from npm once, and kept under build/."""
     kept = ROOT / "build" / f"axe-core-{AXE}.min.js"
     if not kept.is_file():
@@ -243,6 +238,6 @@ def axe():
             with tarfile.open(fileobj=io.BytesIO(archive.read_bytes())) as files:
                 kept.write_bytes(files.extractfile("package/axe.min.js").read())
             archive.unlink()
-        except (OSError, subprocess.SubprocessError, KeyError, tarfile.TarError) as error:
-            pytest.skip(f"axe-core {AXE} cannot be fetched with npm ({type(error).__name__})")
+        except (OSError, subprocess.SubprocessError, KeyError, tarfile.TarError):
+            require("axe-core", found=False)
     return kept.read_text(encoding="utf-8")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fedica.report import headline
@@ -17,20 +15,10 @@ SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 @pytest.fixture(scope="module", params=CASES)
 def opened(request, make_case, chrome):
-    """A report, open in the browser; what it said and asked for; how long it took to be ready."""
+    """A report, open in the browser; what it said and asked for."""
     case = make_case(request.param)
-    case_ready = min_ready(chrome, case.path)
-    return case, chrome, chrome.complaints(), chrome.requests(), case_ready
-
-
-def min_ready(chrome, path):
-    """Milliseconds until the page is ready; of a few tries the best, since other processes share the machine."""
-    best = np.inf
-    for _ in range(8):
-        best = min(best, chrome.open(path))
-        if best < 1500:
-            break
-    return best
+    chrome.open(case.path)
+    return case, chrome, chrome.complaints(), chrome.requests()
 
 
 def rows(chrome, table, column):
@@ -45,22 +33,20 @@ def click(chrome, selector):
 
 def test_the_page_is_quiet_and_asks_for_nothing(opened):
     """No word on the console; the only address asked for is the file itself."""
-    case, _, complaints, requests, _ = opened
+    case, _, complaints, requests = opened
     assert complaints == []
     assert [address for address in requests if not address.startswith("data:")] == [case.path.resolve().as_uri()]
 
 
-def test_it_is_small_and_soon_alive(opened):
-    """Under 8 MB, made in under 5 s, ready within 2 s of loading: 300 clients x 20 components too."""
-    case, _, _, _, ready = opened
+def test_it_is_small(opened):
+    """Under 8 MB: 300 clients x 20 components too. How soon it is made and ready, `make bench` measures."""
+    case, _, _, _ = opened
     assert case.path.stat().st_size < 8e6
-    assert case.seconds < 5
-    assert ready < 2000
 
 
 def test_the_headline_names_the_right_clients(opened):
     """As many as there are; the outlying ones by name, as text."""
-    case, chrome, _, _, _ = opened
+    case, chrome, _, _ = opened
     lead = chrome.run("return document.querySelector('.lead').innerText")
     title = chrome.run("return document.querySelector('h1').textContent")
     said = headline(case.aggregate)
@@ -76,7 +62,7 @@ def test_the_headline_names_the_right_clients(opened):
 
 def test_clicking_a_client_highlights_it_everywhere(opened):
     """Heat map, table of trust, cards, chooser and map of atoms show the same client; a second click lets go."""
-    case, chrome, _, _, _ = opened
+    case, chrome, _, _ = opened
     client = case.aggregate.clients[-1]
     number = len(case.aggregate.clients) - 1
     button = f"#heat .pick[data-client='{number}']"
@@ -106,7 +92,7 @@ def test_clicking_a_client_highlights_it_everywhere(opened):
 
 def test_the_chooser_and_the_keyboard_select_too(opened):
     """The list of clients selects; Escape lets go; every control can be reached by the tab key."""
-    case, chrome, _, _, _ = opened
+    case, chrome, _, _ = opened
     chrome.run("const s = document.getElementById('choose'); s.value = '0'; s.dispatchEvent(new Event('change'))")
     selected = chrome.run("return document.querySelector('#trust-table tr.selected .pick').textContent")
     assert selected == case.aggregate.clients[0]
@@ -120,7 +106,7 @@ def test_the_chooser_and_the_keyboard_select_too(opened):
 
 def test_clicking_an_atom_selects_its_client(opened):
     """A click on a point of the map, as plotly reports it."""
-    _, chrome, _, _, _ = opened
+    _, chrome, _, _ = opened
     script = """
         const plot = document.getElementById('atoms'), trace = plot.data.length - 1;
         plot.emit('plotly_click', {points: [{customdata: plot.data[trace].customdata[0]}]});
@@ -134,7 +120,7 @@ def test_clicking_an_atom_selects_its_client(opened):
 
 def test_sorting_sorts(opened):
     """Each column of both tables, up and then down; the heading says so; rows stay whole."""
-    case, chrome, _, _, _ = opened
+    case, chrome, _, _ = opened
     before = sorted(rows(chrome, "heat", 0))
     for table, column in (("heat", 2), ("heat", 1), ("trust-table", 3), ("trust-table", 4), ("trust-table", 6)):
         heading = f"#{table} thead th:nth-child({column + 1}) .sort"
@@ -168,7 +154,7 @@ def test_sorting_sorts(opened):
 @pytest.mark.parametrize("width", [1400, 390])
 def test_nothing_overlaps_or_sticks_out(opened, width):
     """Measured from boxes, with nothing selected and with a client highlighted; pictures are kept."""
-    case, chrome, _, _, _ = opened
+    case, chrome, _, _ = opened
     chrome.resize(width)
     assert chrome.run(BOXES) == []
     chrome.screenshot(SCREENSHOTS / f"{case.name}-{width}-light.png")
@@ -183,7 +169,7 @@ def test_nothing_overlaps_or_sticks_out(opened, width):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(opened, axe, theme):
     """Contrast, names, headers, regions: nothing serious or critical, in either theme."""
-    _, chrome, _, _, _ = opened
+    _, chrome, _, _ = opened
     chrome.resize(1400)
     chrome.theme(theme)
     click(chrome, "#heat .pick")
@@ -230,19 +216,18 @@ def test_hostile_names_are_text(make_case, chrome):
     assert "<i>refused</i>" in text
     assert "its atoms are <b>not finite</b>." in text
     for k in range(len(names)):  # a hover label each: plotly would take some tags for markup
-        label = chrome.driver.execute_async_script(
-            """const [client, done] = arguments, plot = document.getElementById('atoms');
+        name = case.aggregate.clients[k]
+        chrome.run(
+            """const client = arguments[0], plot = document.getElementById('atoms');
             const places = plot.data.map((t) => (t.customdata || []).findIndex((about) => about[0] === client));
             const curve = places.findIndex((p) => p >= 0);
             Plotly.Fx.unhover(plot);
-            setTimeout(() => {
-              Plotly.Fx.hover(plot, [{curveNumber: curve, pointNumber: places[curve]}]);
-              setTimeout(() => done(plot.querySelector('.hoverlayer').textContent), 80);
-            }, 80);""",
+            Plotly.Fx.hover(plot, [{curveNumber: curve, pointNumber: places[curve]}]);""",
             k,
         )
-        name = case.aggregate.clients[k]
-        assert (name if len(name) <= 40 else name[:20]) in label
+        shown = name if len(name) <= 40 else name[:20]
+        label = "return document.querySelector('#atoms .hoverlayer').textContent"
+        chrome.wait(label, accept=lambda text, shown=shown: shown in text)
     assert chrome.complaints() == []
 
 
@@ -250,7 +235,6 @@ def test_it_prints_in_light_colours_and_whole(make_case, chrome):
     """On paper: no controls, no frames that scroll, black on white even when the screen is dark."""
     chrome.open(make_case("attack").path)
     chrome.theme("dark", "print")
-    time.sleep(0.2)
     assert chrome.run("return getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
     assert chrome.run("return getComputedStyle(document.querySelector('.chooser')).display") == "none"
     headings = "Array.from(document.querySelectorAll('.sort'), (x) => getComputedStyle(x).display)"
@@ -273,9 +257,7 @@ def test_the_frame_of_a_notebook_shows_the_page(make_case, chrome, tmp_path):
     chrome.open(page)
     chrome.driver.switch_to.frame(0)
     try:
-        until = time.monotonic() + 10
-        while not chrome.run("return document.documentElement.dataset.ready || ''") and time.monotonic() < until:
-            time.sleep(0.05)
+        chrome.wait("return document.documentElement.dataset.ready || ''")
         assert chrome.run("return document.querySelector('h1').textContent").startswith("21 of 30 clients agree")
         click(chrome, "#heat thead th:nth-child(3) .sort")
         assert chrome.run("return document.querySelectorAll('#heat th[aria-sort]').length") == 1

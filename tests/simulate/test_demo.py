@@ -52,11 +52,6 @@ def test_the_server_trusts_the_good_clients_and_no_other(real):
     assert [client.verdict == "trusted" for client in real.clients] == [c.fault == "none" for c in real.clients]
 
 
-def test_it_takes_less_than_half_a_minute(real):
-    """The promise of the help text, set-up and picture included."""
-    assert real.seconds < 30
-
-
 def test_every_method_of_the_server_has_a_row(real):
     """A method that the server learns appears by itself."""
     assert tuple(row.method for row in real.methods) == tuple(METHODS)
@@ -74,12 +69,14 @@ def test_the_files_are_the_contributions_that_were_aggregated(real):
 
 
 def test_readme_shows_this_result(real):
-    """The transcript on the front page has a line for every client and method, with the errors of today."""
+    """The transcript on the front page has a line for every client and method: errors to their last digit, verdicts."""
     readme = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
     for name, error in [*((c.client, c.error) for c in real.clients), *((m.method, m.error) for m in real.methods)]:
         line = re.search(rf"^ {name} .*?(\d\.\d{{4}})", readme, flags=re.MULTILINE)
         assert line is not None, name
-        assert float(line[1]) == pytest.approx(error, rel=0.1), name
+        assert float(line[1]) == pytest.approx(error, abs=1e-4), name
+    for client in real.clients:
+        assert re.search(rf"^ {client.client} .* {client.verdict}$", readme, flags=re.MULTILINE), client
 
 
 def test_the_picture_is_legible_and_small(real):
