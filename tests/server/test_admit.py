@@ -1,21 +1,22 @@
-"""Who is let in, who is not, and what is said."""
+"""Which contributions are admitted, which are not, and why."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fedica import Contribution, aggregate
-from fedica.errors import ContributionError, OptionError
+from fedica import Contribution, Study, aggregate
+from fedica.errors import ContributionError, InputError, OptionError
 from fedica.server import METHODS, admit
+from fedica.server.admit import MUST_AGREE, screen
 
 
 def contribution(client, d=3, **terms):
     return Contribution(client, np.eye(d)[:, :2], terms.pop("n_samples", 100), **terms)
 
 
-def test_neither_arrival_nor_names_leave_a_trace():
-    """Atoms of a client stay together; their order depends on the atoms alone, and names follow them."""
+def test_the_order_depends_on_the_atoms_alone():
+    """Atoms of a client stay together; neither arrival nor names decide on their order, and names follow them."""
     rng = np.random.default_rng(0)
     blocks = [rng.standard_normal((3, n)) for n in (2, 1, 3, 2)]
     one = admit([Contribution(name, atoms, 10) for name, atoms in zip("abcd", blocks, strict=True)])
@@ -74,8 +75,63 @@ def test_who_disagrees_with_most_is_rejected_by_name(term, minority, majority):
 
 def test_no_majority_is_not_guessed():
     """One against one: nobody can say who is right."""
-    with pytest.raises(ContributionError, match="do not agree on n_features: 1 say 3, 1 say 4"):
-        admit([contribution("a"), contribution("b", d=4)], on_bad="reject")
+    group = [contribution("a"), contribution("b", d=4)]
+    sentence = "the clients do not agree on n_features: 1 say 3, 1 say 4"
+    with pytest.raises(ContributionError, match=f"^no contribution can be used: 2 were refused. The first: {sentence}"):
+        admit(group, on_bad="reject")
+    with pytest.raises(ContributionError, match=f"^{sentence}"):
+        admit(group)
+
+
+def test_there_must_be_something_to_admit():
+    """Nothing, or something else, is refused with one sentence."""
+    with pytest.raises(InputError, match="aggregate needs at least one contribution; got none"):
+        admit([])
+    for wrong in (["a"], iter(["a"])):
+        with pytest.raises(InputError, match="aggregate takes Contribution records; got a str"):
+            admit(wrong)
+
+
+@pytest.mark.parametrize(
+    ("terms", "sentence"),
+    [
+        ({"study": "s2"}, "'odd' sent a contribution for another study: expected 's'; it is for 's2'"),
+        ({"study": None}, "'odd' sent a contribution for another study: expected 's'; none is named"),
+        ({"mixing": "orthogonal"}, "'odd' declares mixing 'orthogonal'; study 's' has 'general'"),
+        ({"independence": "features"}, "'odd' declares independence 'features'; study 's' has 'samples'"),
+        ({"features": ["x", "y", "w"]}, r"'odd' has not the features of study 's' \('w'\)"),
+        ({"d": 2, "features": ["x", "y"]}, r"'odd' has not the features of study 's' \('z'\)"),
+        ({"d": 4}, "'odd' sent atoms of 4 features without their names; 3 are wanted"),
+    ],
+)
+def test_the_study_decides_not_the_majority(terms, sentence):
+    """Whoever sends for another study, or on other terms, is refused, however many do; silence on terms agrees."""
+    study = Study("s", ["x", "y", "z"])
+    group = [contribution(f"odd-{k}", **{"study": "s", **terms}) for k in range(3)] + [contribution("a", study="s")]
+    admitted = admit(group, study=study, on_bad="reject")
+    assert admitted.clients == ("a",)
+    assert [x.client for x in admitted.rejected] == ["odd-0", "odd-1", "odd-2"]
+    assert admitted.terms.features == ("x", "y", "z")
+    with pytest.raises(ContributionError, match=sentence.replace("'odd'", "'odd-0'")):
+        admit(group, study=study)
+
+
+def test_who_lacks_features_fits_where_they_are_filled():
+    """The gate decides who has enough of the features; what is filled is decided elsewhere."""
+    atoms = np.eye(4)[:, :2]
+    group = [Contribution(name, atoms, 10, features=list("wxyz")) for name in "abc"]
+    group.append(Contribution("lacks", atoms[:3], 10, features=list("wxy")))
+    group.append(Contribution("short", atoms[:2], 10, features=["w", "v"]))
+    screened = screen(group, may_lack_features=True)
+    assert [c.client for c in screened.contributions] == ["a", "b", "c", "lacks"]
+    assert screened.features == ("w", "x", "y", "z")
+    assert [(x.client, x.kind) for x in screened.rejected] == [("short", "too-few-features")]
+    assert [x.client for x in screen(group).rejected] == ["lacks", "short"]
+
+
+def test_every_field_that_must_agree_is_compared():
+    """Admission follows the declaration of the fields."""
+    assert MUST_AGREE == ("study", "independence", "mixing", "grid")
 
 
 def test_the_same_message_delivered_twice_counts_once():
@@ -86,7 +142,7 @@ def test_the_same_message_delivered_twice_counts_once():
 
 
 def test_two_different_messages_under_one_name_are_both_refused():
-    """Whichever came first: the result does not depend on the order."""
+    """Whichever arrived first: the result does not depend on the order."""
     twin = Contribution("a", np.eye(3)[:, 1:], 100)
     for order in ([contribution("a"), twin], [twin, contribution("a")]):
         admitted = admit([*order, contribution("b")], on_bad="reject")
@@ -118,9 +174,9 @@ def test_other_feature_names_are_refused():
 
 def test_voxels_of_another_grid_are_other_places():
     """The same names in another grid are refused; who does not say where its voxels are is believed."""
-    group = [contribution(f"c{k}", features=["0,0,0", "0,0,1", "0,1,0"], extra={"grid": "2 mm"}) for k in range(2)]
-    silent = contribution("silent", features=["0,0,0", "0,0,1", "0,1,0"], extra={"reference": "average"})
-    moved = contribution("moved", features=["0,0,0", "0,0,1", "0,1,0"], extra={"grid": "3 mm"})
+    group = [contribution(f"c{k}", features=["0,0,0", "0,0,1", "0,1,0"], grid="2 mm") for k in range(2)]
+    silent = contribution("silent", features=["0,0,0", "0,0,1", "0,1,0"], reference="average")
+    moved = contribution("moved", features=["0,0,0", "0,0,1", "0,1,0"], grid="3 mm")
     assert len(admit([*group, silent]).clients) == 3
     with pytest.raises(ContributionError, match="client 'moved' declares grid '3 mm'; 2 other clients have '2 mm'"):
         admit([*group, silent, moved])

@@ -222,7 +222,7 @@ class TestBadInput:
 
     def test_not_a_contribution(self):
         """Bare arrays are not taken: a client needs a name."""
-        with pytest.raises(InputError, match="a ndarray came"):
+        with pytest.raises(InputError, match="aggregate takes Contribution records; got a ndarray"):
             aggregate([np.eye(2)], 2)
 
     def test_unknown_method(self, make_federation):

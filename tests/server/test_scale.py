@@ -393,7 +393,7 @@ class TestAtomArrayRefuses:
 
     def test_names_that_are_not_distinct(self):
         """One name for each client."""
-        with pytest.raises(InputError, match="wants 2 distinct names"):
+        with pytest.raises(InputError, match="must have 2 distinct names"):
             AtomArray(np.eye(2), [0, 1], clients=["a", "a"])
 
     @pytest.mark.parametrize("bad", [0.0, np.nan, np.inf])

@@ -11,7 +11,6 @@ import numpy as np
 
 from fedica.arrays import Array
 from fedica.blocks.arrays import release_pages
-from fedica.errors import InputError
 from fedica.records import Contribution
 
 SPOOL_BYTES = 2**28
@@ -30,8 +29,6 @@ class Spool:
         """Yield the contributions; beyond `SPOOL_BYTES` their atoms lie in files."""
         in_memory, waiting, n_waiting = 0, [], 0
         for item in contributions:
-            if not isinstance(item, Contribution):
-                raise InputError(f"aggregate takes Contribution records; got a {type(item).__name__}.")
             if in_memory <= SPOOL_BYTES:
                 in_memory += item.atoms.nbytes
                 yield item

@@ -27,7 +27,7 @@ class Contribution:
         How many samples they were found from, if the client tells.
     features : sequence of str, optional
         Names of the d features.
-    solver, independence, mixing, study : str, optional
+    solver, study, independence, mixing : str, optional
         How the atoms were found, and for which study.
     reference : str, optional
         The reference of EEG channels; with "average" the mean over the features was subtracted from every atom.
@@ -80,11 +80,11 @@ class Contribution:
         Form.TEXTS, checks.check_features, "names of the d features, distinct, each as a client's name"
     )
     solver: str | None = optional(Form.TEXT, checks.check_name, "how the atoms were found; as a client's name")
+    study: str | None = optional(Form.TEXT, checks.check_name, "id of the study; as a client's name", must_agree=True)
     independence: str | None = optional(
         Form.TEXT, checks.check_independence, "`samples` or `features`", must_agree=True
     )
     mixing: str | None = optional(Form.TEXT, checks.check_mixing, "`general` or `orthogonal`", must_agree=True)
-    study: str | None = optional(Form.TEXT, checks.check_name, "id of the study; as a client's name", must_agree=True)
     reference: str | None = optional(
         Form.TEXT,
         checks.check_text,

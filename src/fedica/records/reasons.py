@@ -204,9 +204,12 @@ def _no_majority(numbers: Numbers) -> str:
 
 
 def _features_differ(numbers: Numbers) -> str:
+    listed = list_names(numbers["features"], 3)
+    if "study" in numbers:
+        return f"client {numbers['client']!r} has not the features of study {numbers['study']!r} ({listed}). {FILL}"
     return (
         f"client {numbers['client']!r} names features that {numbers['n_clients']} other clients do not have "
-        f"({list_names(numbers['features'], 3)}). {FILL}"
+        f"({listed}). {FILL}"
     )
 
 

@@ -160,7 +160,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
         rejected=admitted.rejected,
         method=method,
         options={**options_used, "affinity_residual": 0.0 if embedding is None else embedding.residual},
-        atoms=admitted.atoms.whole()[:, atom_order] if admitted.given is None else admitted.given,
+        atoms=admitted.atoms.whole()[:, atom_order] if admitted.source_array is None else admitted.source_array,
         terms=admitted.terms,
         certificate=found.certificate,
     )
@@ -171,7 +171,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
 def _by_name(admitted: Admitted) -> tuple[IntArray, IntArray, IntArray | slice]:
     """Order of the clients by name; for each atom then, its client's place; and the order of the atoms."""
     names = admitted.clients
-    if admitted.given is not None:  # very many atoms stay in their order
+    if admitted.source_array is not None:  # very many atoms stay in their order
         return np.arange(len(names)), admitted.client_of_atom, slice(None)
     by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
     place = np.argsort(by_name)[admitted.client_of_atom]

@@ -13,7 +13,6 @@ the features that they share, and brought to the mean over all of them when they
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +21,7 @@ import numpy as np
 from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks.columns import columns_of
 from fedica.records import Contribution, Rejection
+from fedica.server.admit import common_features, with_enough_features
 from fedica.server.aggregate import aggregate
 from fedica.server.assign import assign_atoms
 
@@ -99,60 +99,18 @@ def fill_features(
     array([3, 3])
     """
     arrived = list(contributions)
-    wanted = _wanted(arrived) if features is None else tuple(features)
+    wanted = common_features(arrived) if features is None else tuple(features)
     if not wanted:
         return Filled(tuple(arrived), None, {}, {}, ())
-    rejected, placed = [], []
-    lacking: dict[str, tuple[str, ...]] = {}
-    surplus: dict[str, tuple[str, ...]] = {}
-    for contribution in arrived:
-        if contribution.features is None and contribution.n_features != len(wanted):
-            rejected.append(
-                Rejection.because(
-                    contribution.client, "unnamed-features", n_features=contribution.n_features, n_wanted=len(wanted)
-                )
-            )
-            continue
-        own = set(contribution.features or wanted)
-        missing = tuple(name for name in wanted if name not in own)
-        least = _least_features(contribution, len(wanted))
-        if len(wanted) - len(missing) < least:
-            rejected.append(
-                Rejection.because(
-                    contribution.client,
-                    "too-few-features",
-                    n_features=len(wanted) - len(missing),
-                    n_wanted=len(wanted),
-                    n_needed=least,
-                    n_atoms=contribution.n_atoms,
-                )
-            )
-            continue
-        if missing:
-            lacking[contribution.client] = missing
-        if others := tuple(sorted(own - set(wanted))):
-            surplus[contribution.client] = others
-        placed.append(contribution)
+    rejected: list[Rejection] = []
+    kept = with_enough_features(arrived, wanted, rejected)
+    own = {c.client: set(c.features or wanted) for c in kept}
+    lacking = {client: tuple(name for name in wanted if name not in names) for client, names in own.items()}
+    surplus = {client: tuple(sorted(names - set(wanted))) for client, names in own.items()}
+    lacking, surplus = ({client: names for client, names in x.items() if names} for x in (lacking, surplus))
     if lacking or surplus:
-        placed = _fill([_place(c, wanted) for c in placed], n_components)
-    return Filled(tuple(placed), wanted, lacking, surplus, tuple(rejected))
-
-
-def _wanted(contributions: Sequence[Contribution]) -> tuple[str, ...]:
-    """Features that at least half of those who name any have, in the order of the client that has most of them."""
-    lists = [c.features for c in contributions if c.features is not None]
-    votes = Counter(name for names in lists for name in names)
-    common = {name for name, count in votes.items() if 2 * count >= len(lists)}
-    if not common:
-        return ()
-    orders = Counter(tuple(name for name in names if name in common) for names in lists)
-    leader = min(orders, key=lambda order: (-len(order), -orders[order], order))
-    return (*leader, *sorted(common - set(leader)))
-
-
-def _least_features(contribution: Contribution, n_wanted: int) -> int:
-    """So many features tell a client's atoms apart, and no fewer than a third of all."""
-    return min(n_wanted, max(2, contribution.n_atoms, -(-n_wanted // 3)))
+        kept = _fill([_place(c, wanted) for c in kept], n_components)
+    return Filled(tuple(kept), wanted, lacking, surplus, tuple(rejected))
 
 
 def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contribution, BoolArray]:
