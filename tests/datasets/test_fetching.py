@@ -212,8 +212,8 @@ def test_the_folder_is_the_users_choice_or_the_systems(monkeypatch, tmp_path):
 def test_fetching_all_goes_on_after_a_failure_and_says_so(index, monkeypatch, capsys):
     """``python -m fedica.datasets`` with nothing to be had: a sentence for each archive, and exit code 1."""
 
-    def unreachable(requirement, *_, **__):
-        raise FetchError(f"{requirement}: no network.")
+    def unreachable(archive, _scratch):
+        raise FetchError(f"{archive.package}=={archive.version}: no network.")
 
     monkeypatch.setattr(archive_room, "pip_download", unreachable)
     assert fetch_all() == 1

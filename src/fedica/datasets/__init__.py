@@ -1,7 +1,7 @@
-"""Real data to try things on, fetched when it is asked for.
+"""Real data to try things on, fetched on demand.
 
-Python packages carry these data; each is downloaded once, by pip and from wherever pip is told to download from,
-checked by its SHA-256, and kept in a cache folder (`data_folder`). From then on no network is needed.
+Python packages carry these data; each is downloaded once, with pip and its configured index, checked by its SHA-256,
+and kept in a cache folder (`data_folder`). From then on no network is needed.
 ``python -m fedica.datasets`` fetches all of them, for machines that go offline afterwards.
 
 =================== ========================================== =====================================================
@@ -21,7 +21,7 @@ from __future__ import annotations
 from fedica.datasets.archive import data_folder
 from fedica.datasets.brains import fetch_eeg_64, fetch_eeg_five, fetch_fmri_images, fetch_fmri_rois, fetch_meg
 from fedica.datasets.expression import Ecoli, fetch_ecoli
-from fedica.datasets.found import Files, Origin, Recording
+from fedica.datasets.results import Files, Origin, Recording
 
 __all__ = [
     "Ecoli",

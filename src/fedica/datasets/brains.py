@@ -11,7 +11,7 @@ from scipy.io import loadmat
 
 from fedica.arrays import Array
 from fedica.datasets.archive import Archive, fetch
-from fedica.datasets.found import Files, Origin, Recording
+from fedica.datasets.results import Files, Origin, Recording
 from fedica.npy import read_npz_array
 
 _PYNTBCI = Archive(
@@ -85,7 +85,7 @@ def fetch_eeg_five() -> dict[str, Recording]:
     Returns
     -------
     dict of str to Recording
-        ``"sub-01"`` to ``"sub-05"``; each 252000 samples of 8 channels at 240 Hz, float32.
+        ``"sub-01"`` to ``"sub-05"``; each has 252000 samples of 8 channels at 240 Hz, float32.
     """
     origin = Origin(
         "pyntbci 1.8.3",
@@ -133,7 +133,7 @@ def fetch_fmri_rois() -> Recording:
     Returns
     -------
     Recording
-        250 scans of 31 regions, one in 1.89 s, in the scanner's own unit.
+        250 scans of 31 regions, one per 1.89 s, in the scanner's own unit.
     """
     path = fetch(_NITIME)["fmri_timeseries.csv"]
     names, values = _numbers(path)
@@ -141,7 +141,7 @@ def fetch_fmri_rois() -> Recording:
 
 
 def fetch_fmri_images() -> Files:
-    """Two fMRI images of a small block of one brain: 10 x 10 x 18 voxels, 40 scans each, one in 1.35 s.
+    """Two fMRI images of a small block of one brain: 10 x 10 x 18 voxels, 40 scans each, one per 1.35 s.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def fetch_fmri_images() -> Files:
 
 
 def fetch_meg() -> Files:
-    """MEG and EEG of one person who heard and saw things, as MNE-Python reads it.
+    """MEG and EEG of one person during auditory and visual stimulation, as MNE-Python reads it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Gene expression of E. coli, with a published ICA of it to compare with."""
+"""Gene expression of E. coli, with a published ICA to compare with."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fedica.arrays import Array, readonly
+from fedica.arrays import Array
 from fedica.datasets.archive import Archive, fetch
-from fedica.datasets.found import Origin
+from fedica.datasets.results import Origin
 
 _PYMODULON = Archive(
     "pymodulon",
@@ -33,7 +33,7 @@ class Ecoli:
     Parameters
     ----------
     expression : ndarray of shape (n_samples, n_genes)
-        Log2 of transcripts per million, minus that of the reference condition. One culture a row.
+        Log2 of transcripts per million, minus that of the reference condition. One row per culture.
     genes : tuple of str
         Names of the genes, as in ``"b0002"``.
     samples : tuple of str
@@ -45,7 +45,7 @@ class Ecoli:
     activities : ndarray of shape (n_samples, 92)
         The published activity of each component in each culture.
     components : tuple of str
-        What the 92 components are called.
+        Names of the 92 components.
     unit : str
         Unit of the expression.
     origin : Origin
@@ -63,8 +63,8 @@ class Ecoli:
     origin: Origin
 
     def __post_init__(self) -> None:
-        for name in ("expression", "published", "activities"):
-            object.__setattr__(self, name, readonly(getattr(self, name)))
+        for array in (self.expression, self.published, self.activities):
+            array.setflags(write=False)
 
     def __repr__(self) -> str:
         n_samples, n_genes = self.expression.shape

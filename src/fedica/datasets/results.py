@@ -1,4 +1,4 @@
-"""What a data set is once it is here: numbers or files, and where they come from."""
+"""What the fetchers return: numbers or files, and their origin."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fedica.arrays import readonly
-
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a data set comes from.
+    """Origin of a data set.
 
     Parameters
     ----------
@@ -32,16 +30,16 @@ class Origin:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recording:
-    """Channels that were measured side by side over time.
+    """Channels that were measured together over time.
 
     Parameters
     ----------
     data : ndarray of shape (n_samples, n_channels)
-        One sample a row.
+        One row per sample; read-only.
     channels : tuple of str
         Names of the columns.
     sfreq : float
-        Samples in a second.
+        Samples per second.
     unit : str
         Unit of the numbers.
     origin : Origin
@@ -55,7 +53,7 @@ class Recording:
     origin: Origin
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "data", readonly(self.data))
+        self.data.setflags(write=False)
 
     def __repr__(self) -> str:
         n_samples, n_channels = self.data.shape
