@@ -53,7 +53,7 @@ def test_zero_means_none():
 
 def test_every_option_tells_the_commands_its_help():
     """Commands and policies are built from the fields, without waiting for numpy or scikit-learn."""
-    code = "import sys, fedica.read_options; print([m for m in ('numpy', 'sklearn') if m in sys.modules])"
+    code = "import sys, fedica.formats; print([m for m in ('numpy', 'sklearn') if m in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
     for field in fields(ReadOptions):

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from fedica.cli.options import DATA, option, with_read_options
 from fedica.cli.output import Output, with_output
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 
 if TYPE_CHECKING:
     from fedica.workflow import Applied

@@ -10,7 +10,7 @@ from typer import Argument, Option
 from fedica.cli.inspect import fields_json, print_fields
 from fedica.cli.options import DATA, Independence, Mixing, option, with_read_options
 from fedica.cli.output import Output, with_output
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 
 if TYPE_CHECKING:
     from fedica.workflow import Contributed

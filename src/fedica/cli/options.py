@@ -11,13 +11,12 @@ from typing import Annotated, Any, get_type_hints
 
 from typer import Option
 
-from fedica.read_options import ReadOptions
+from fedica.formats import READERS, ReadOptions
 
 Command = Callable[..., None]
 
 DATA = (
-    "The data: a table (.csv, .tsv, .txt, .parquet, .feather, .arrow), an array (.npy, .npz), EEG or MEG (.edf, .bdf, "
-    ".fif, .vhdr, .set), fMRI (.nii, .nii.gz) or AnnData (.h5ad)."
+    f"The data: a table, an array, EEG, MEG, fMRI or AnnData, of a format that its suffix tells: {', '.join(READERS)}."
 )
 
 

@@ -16,7 +16,7 @@ from scipy.linalg import svd
 from fedica.arrays import Array, check_choice, unit
 from fedica.errors import DataError, InputError
 from fedica.exchange import PublicAggregate
-from fedica.read_options import REFERENCES
+from fedica.formats import REFERENCES
 from fedica.readers.channels import unit_of
 from fedica.readers.mne_quiet import import_mne
 from fedica.readers.reference import restrict_to_channels

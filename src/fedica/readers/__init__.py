@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fedica.read_options import ReadOptions
+from fedica.formats import READERS, Reader, ReadOptions
 from fedica.readers.names import read_names
 from fedica.readers.objects import as_table
-from fedica.readers.registry import READERS, Reader, read_data, suffix_of
+from fedica.readers.registry import read_data, suffix_of
 from fedica.readers.sheet import Sheet, Table
 
 __all__ = [

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedica.errors import DataError, FormatError, InputError, MissingExtraError, OptionError
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 from fedica.readers.sheet import Sheet
 
 MAX_DENSE = 8 * 2**30

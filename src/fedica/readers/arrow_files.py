@@ -10,7 +10,7 @@ import numpy as np
 
 from fedica.arrays import Array
 from fedica.errors import FormatError, MissingExtraError
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 from fedica.readers.sheet import Sheet
 
 _BLOCK_CELLS = 4_000_000

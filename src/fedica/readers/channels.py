@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedica.errors import DataError
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 from fedica.readers.units import scale_of
 
 UNITS = {"mag": ("fT", 1e15), "grad": ("fT/cm", 1e13)}

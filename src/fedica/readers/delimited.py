@@ -17,7 +17,7 @@ import numpy as np
 
 from fedica.arrays import Array
 from fedica.errors import DataError, FormatError
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 from fedica.readers.cells import Column, Decimals, is_number_or_missing
 from fedica.readers.sheet import Sheet
 

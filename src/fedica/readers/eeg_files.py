@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedica.errors import DataError, FedicaError, FormatError
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 from fedica.readers.channels import Channels, choose_channels
 from fedica.readers.mne_quiet import first_sentence, import_mne, quiet
 from fedica.readers.recording import read_recording

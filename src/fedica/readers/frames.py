@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import Array
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 from fedica.readers.cells import Column, Decimals
 from fedica.readers.sheet import Sheet
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedica.arrays import BoolArray
 from fedica.errors import DataError
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 from fedica.readers.masks import Mask, Volumes, check_same_grid, load_mask, open_image, volumes_of
 from fedica.readers.sheet import Sheet
 from fedica.readers.voxels import voxel_names

@@ -11,8 +11,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fedica.errors import DataError, FormatError
+from fedica.formats import ReadOptions
 from fedica.npy import map_npy, read_npz_array
-from fedica.read_options import ReadOptions
 from fedica.readers.sheet import Sheet
 from fedica.text import list_names
 

@@ -8,12 +8,12 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from fedica.errors import InputError, OptionError
-from fedica.read_options import ReadOptions
+from fedica.formats import READERS, Reader, ReadOptions
 from fedica.readers.anndata_files import anndata_sheet
 from fedica.readers.frames import frame_sheet
 from fedica.readers.nifti import image_sheet
 from fedica.readers.recording import recording_sheet
-from fedica.readers.registry import DEFAULT_OPTIONS, READERS, Reader, check_options, to_table
+from fedica.readers.registry import DEFAULT_OPTIONS, check_options, to_table
 from fedica.readers.select import Keep
 from fedica.readers.sheet import Sheet, Table
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fedica.arrays import Array
 from fedica.errors import DataError
-from fedica.read_options import ReadOptions
+from fedica.formats import ReadOptions
 from fedica.readers.channels import Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
 from fedica.readers.reference import AVERAGE

@@ -1,79 +1,22 @@
-"""One function that reads a data file of any known format; a format is one line of a table."""
+"""One function that reads a data file of any known format."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError, OptionError
-from fedica.read_options import ReadOptions, option_name
+from fedica.formats import READERS, Reader, ReadOptions, option_name
 from fedica.readers.select import Keep, choose_columns, drop_or_refuse_missing
 from fedica.readers.sheet import Sheet, Table
 from fedica.readers.units import in_units
 
-Read = Callable[[Path, Sequence[str] | None, ReadOptions], Sheet]
 DEFAULT_OPTIONS = ReadOptions()
-
-
-@dataclass(frozen=True)
-class Reader:
-    """How one format is read.
-
-    Parameters
-    ----------
-    how : callable or str
-        From the file, the names of the wanted columns (``None``: all) and the options to a sheet. A text names a
-        function of a module of `fedica.readers`, as in ``"arrow_files.read_parquet"``: it is imported when it is used.
-    what : str
-        The format, in words.
-    uses : tuple of str
-        The options that this format uses; others are refused.
-    extra : str, optional
-        The extra of fedica that must be installed.
-    """
-
-    how: Read | str
-    what: str
-    uses: tuple[str, ...] = ()
-    extra: str | None = None
-
-    def read(self, path: Path, columns: Sequence[str] | None, options: ReadOptions = DEFAULT_OPTIONS) -> Sheet:
-        """Read a file of this format."""
-        if not isinstance(self.how, str):
-            return self.how(path, columns, options)
-        module, function = self.how.split(".")
-        read: Read = getattr(importlib.import_module(f"fedica.readers.{module}"), function)
-        return read(path, columns, options)
-
-
-_FMRI = ("mask", "smoothing", "standardize", "detrend")
-_EEG = ("highpass", "reference", "channel_types", "keep_bads")
-
-# A new format is one line here: suffix, function, name in words, the options that it uses, and the extra that it needs.
-READERS: dict[str, Reader] = {
-    ".npy": Reader("numpy_files.read_npy", "numpy array"),
-    ".npz": Reader("numpy_files.read_npz", "numpy archive"),
-    ".csv": Reader("delimited.read_delimited", "text table"),
-    ".tsv": Reader("delimited.read_delimited", "text table"),
-    ".txt": Reader("delimited.read_delimited", "text table"),
-    ".parquet": Reader("arrow_files.read_parquet", "parquet table", extra="tables"),
-    ".nii": Reader("nifti.read_nifti", "NIfTI image", uses=_FMRI, extra="fmri"),
-    ".nii.gz": Reader("nifti.read_nifti", "NIfTI image", uses=_FMRI, extra="fmri"),
-    ".feather": Reader("arrow_files.read_feather", "feather table", extra="tables"),
-    ".arrow": Reader("arrow_files.read_feather", "Arrow table", extra="tables"),
-    ".h5ad": Reader("anndata_files.read_h5ad", "AnnData file", ("layer",), extra="tables"),
-    ".edf": Reader("eeg_files.read_edf", "EDF recording", uses=_EEG, extra="eeg"),
-    ".bdf": Reader("eeg_files.read_bdf", "BDF recording", uses=_EEG, extra="eeg"),
-    ".fif": Reader("eeg_files.read_fif", "FIF recording", uses=_EEG, extra="eeg"),
-    ".fif.gz": Reader("eeg_files.read_fif", "FIF recording", uses=_EEG, extra="eeg"),
-    ".vhdr": Reader("eeg_files.read_brainvision", "BrainVision recording", uses=_EEG, extra="eeg"),
-    ".set": Reader("eeg_files.read_eeglab", "EEGLAB recording", uses=_EEG, extra="eeg"),
-}
 
 
 def suffix_of(path: PathLike) -> str:
@@ -134,7 +77,7 @@ def read_data(
             "Save the data as one of these."
         )
     check_options(file, reader, options)
-    sheet = reader.read(file, columns, options)
+    sheet = _read(reader, file, columns, options)
     return to_table(
         sheet, str(file), columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
     )
@@ -162,6 +105,16 @@ def to_table(
     left_out |= sheet.unusable
     notes = (*sheet.notes, *notes, *unit_notes)
     return Table(values, features, source, left_out, n_dropped, notes, column_units, sheet.extra)
+
+
+def _read(reader: Reader, path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
+    """Call the function of a format; one that is named by a text is imported first."""
+    function: Any = reader.how
+    if isinstance(function, str):
+        module, name = function.split(".")
+        function = getattr(importlib.import_module(f"fedica.readers.{module}"), name)
+    sheet: Sheet = function(path, columns, options)
+    return sheet
 
 
 def check_options(source: Path | str, reader: Reader, options: ReadOptions) -> None:

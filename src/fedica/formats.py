@@ -1,13 +1,15 @@
-"""Format-specific read options with conventional defaults, declared once for readers, commands and Flower policies.
+"""The formats of data that can be read, and their options with conventional defaults: declared once for all.
 
-The metadata of a field is what its option of a command shows. Nothing heavy is imported here, so that ``fedica --help``
-stays quick.
+Readers, commands and Flower policies use the same declarations; the metadata of an option is what the commands show.
+Nothing heavy is imported here, so that ``fedica --help`` stays quick.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from fedica.errors import OptionError
 
@@ -115,3 +117,52 @@ def _check_positive(value: float | None, what: str) -> None:
         check_number(value, what, above=0)
     except OptionError as error:
         raise OptionError(f"{error} (0 or nothing: not at all.)") from None
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How one format is read.
+
+    Parameters
+    ----------
+    how : callable or str
+        From the path, the names of the wanted columns (``None``: all) and the options to a `fedica.readers.Sheet`. A
+        text names a function of a module of `fedica.readers`, as in ``"numpy_files.read_npy"``, imported when used.
+    what : str
+        The format, in words.
+    uses : tuple of str
+        The options that this format uses; others are refused.
+    extra : str, optional
+        The extra of fedica that must be installed.
+    """
+
+    how: Callable[..., Any] | str
+    what: str
+    uses: tuple[str, ...] = ()
+    extra: str | None = None
+
+
+_FMRI = ("mask", "smoothing", "standardize", "detrend")
+_EEG = ("highpass", "reference", "channel_types", "keep_bads")
+
+# A new format is one line here, and its function in a file of fedica/readers.
+READERS: dict[str, Reader] = {
+    ".npy": Reader("numpy_files.read_npy", "numpy array"),
+    ".npz": Reader("numpy_files.read_npz", "numpy archive"),
+    ".csv": Reader("delimited.read_delimited", "text table"),
+    ".tsv": Reader("delimited.read_delimited", "text table"),
+    ".txt": Reader("delimited.read_delimited", "text table"),
+    ".parquet": Reader("arrow_files.read_parquet", "parquet table", extra="tables"),
+    ".feather": Reader("arrow_files.read_feather", "feather table", extra="tables"),
+    ".arrow": Reader("arrow_files.read_feather", "Arrow table", extra="tables"),
+    ".h5ad": Reader("anndata_files.read_h5ad", "AnnData file", ("layer",), extra="tables"),
+    ".edf": Reader("eeg_files.read_edf", "EDF recording", uses=_EEG, extra="eeg"),
+    ".bdf": Reader("eeg_files.read_bdf", "BDF recording", uses=_EEG, extra="eeg"),
+    ".fif": Reader("eeg_files.read_fif", "FIF recording", uses=_EEG, extra="eeg"),
+    ".fif.gz": Reader("eeg_files.read_fif", "FIF recording", uses=_EEG, extra="eeg"),
+    ".vhdr": Reader("eeg_files.read_brainvision", "BrainVision recording", uses=_EEG, extra="eeg"),
+    ".set": Reader("eeg_files.read_eeglab", "EEGLAB recording", uses=_EEG, extra="eeg"),
+    ".nii": Reader("nifti.read_nifti", "NIfTI image", uses=_FMRI, extra="fmri"),
+    ".nii.gz": Reader("nifti.read_nifti", "NIfTI image", uses=_FMRI, extra="fmri"),
+}
+"""Suffix -> how a file with this suffix is read."""
