@@ -102,7 +102,7 @@ def test_a_replay_from_another_study_is_refused(
     write_contribution(contribution, tmp_path / "c.safetensors", key=key)
     study = Study("task-2025", contribution.features or ())
     with pytest.raises(InputError, match="client 'client-07' sent a contribution for another study"):
-        combine(tmp_path / "c.safetensors", trust_keys=trusted, study=study)
+        combine(tmp_path / "c.safetensors", trust_keys=trusted, study=study, min_clients=1)
 
 
 def test_another_clients_trusted_key_is_refused(

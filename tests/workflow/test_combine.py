@@ -96,7 +96,7 @@ def test_only_what_trusted_keys_signed_comes_in(tmp_path, inbox, small_contribut
     assert set(refused) == {c.client for c in small_contributions[:3]}
     assert "signed" in refused["client-1"]
     assert "another study" in refused["client-2"]
-    assert [x.kind for x in combined.aggregate.rejected] == ["unsigned", "other-study", "other-key"]
+    assert [x.kind for x in combined.aggregate.rejected] == ["unsigned", "other-key", "other-study"]
     with pytest.raises(ContributionError, match="all are required"):
         combine(inbox, **options, require_all=True)
     (inbox / "client-5.safetensors").unlink()
@@ -111,6 +111,18 @@ def test_contributions_to_another_study_or_on_other_terms_are_left_out(inbox, sm
         add(inbox, replace(contribution, study="s", mixing="orthogonal" if contribution.client > "client-3" else None))
     combined = combine(inbox, study=Study("s", NAMES, n_components=4))
     assert [x.client for x in combined.aggregate.rejected] == ["client-4", "client-5"]
+
+
+def test_a_replay_beside_a_clients_own_file_is_refused_and_named(inbox, small_contributions):
+    """A file for another study takes nothing from its client, and the rejection names that file."""
+    for contribution in small_contributions:
+        add(inbox, replace(contribution, study="s"))
+    write_contribution(replace(small_contributions[2], study="old"), inbox / "a-replay.safetensors")
+    combined = combine(inbox, study=Study("s", NAMES, n_components=4))
+    assert len(combined.aggregate.clients) == 5
+    (refused,) = combined.aggregate.rejected
+    assert (refused.client, refused.kind) == (small_contributions[2].client, "other-study")
+    assert refused.source == str(inbox / "a-replay.safetensors")
 
 
 def test_a_late_client_changes_no_order_and_no_sign(tmp_path, inbox, small_contributions):

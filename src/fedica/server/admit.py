@@ -30,6 +30,10 @@ MIN_SHARE_OF_FEATURES = 3
 """A client whose missing features are to be filled has at least one in this many of all."""
 
 
+Refused = list[tuple[Contribution, Rejection]]
+"""Contributions that do not fit, and why."""
+
+
 @dataclass(frozen=True, eq=False)
 class Admitted:
     """The atoms of all admitted clients, side by side.
@@ -71,13 +75,18 @@ class Screened:
         One per client, sorted by name.
     features : tuple of str, optional
         The features that they have in this order, or that are to be filled; ``None`` if nobody names any.
-    rejected : tuple of Rejection
-        Who was refused, and why.
+    refused : tuple of (Contribution, Rejection)
+        Those that do not fit, and why; of different ones under one name, the first.
     """
 
     contributions: tuple[Contribution, ...]
     features: tuple[str, ...] | None
-    rejected: tuple[Rejection, ...]
+    refused: tuple[tuple[Contribution, Rejection], ...]
+
+    @property
+    def rejected(self) -> tuple[Rejection, ...]:
+        """Why each of the refused does not fit."""
+        return tuple(rejection for _, rejection in self.refused)
 
 
 def admit(
@@ -131,19 +140,20 @@ def screen(
     Screened
         Those that fit, and those that do not.
     """
-    rejected: list[Rejection] = []
-    kept = _one_per_client(sorted(contributions, key=lambda c: c.client), rejected)
+    refused: Refused = []
+    kept = sorted(contributions, key=lambda c: c.client)
     if study is not None:
-        kept = _for_study(kept, study, rejected)
+        kept = _for_study(kept, study, refused)
+    kept = _one_per_client(kept, refused)
     for term in MUST_AGREE:
-        kept = _agreeing(kept, term, rejected)
+        kept = _agreeing(kept, term, refused)
     features = common_features(kept, study) if may_lack_features else ()
     if features:
-        kept = with_enough_features(kept, features, rejected)
+        kept = with_enough_features(kept, features, refused)
     else:
-        kept = kept if study is not None else _agreeing(kept, "n_features", rejected)
-        kept, features = _same_features(kept, study, rejected)
-    return Screened(tuple(kept), features or None, tuple(rejected))
+        kept = kept if study is not None else _agreeing(kept, "n_features", refused)
+        kept, features = _same_features(kept, study, refused)
+    return Screened(tuple(kept), features or None, tuple(refused))
 
 
 def check_not_empty(screened: Screened) -> None:
@@ -170,7 +180,7 @@ def common_features(contributions: Sequence[Contribution], study: Study | None =
 
 
 def with_enough_features(
-    contributions: Iterable[Contribution], features: Sequence[str], rejected: list[Rejection]
+    contributions: Iterable[Contribution], features: Sequence[str], refused: Refused
 ) -> list[Contribution]:
     """Keep who has enough of the features to tell its atoms apart, and no fewer than a third of all."""
     kept, n_wanted = [], len(features)
@@ -179,17 +189,17 @@ def with_enough_features(
         n_common = n_wanted if contribution.features is None else len(set(features) & set(contribution.features))
         n_needed = min(n_wanted, max(2, n_atoms, -(-n_wanted // MIN_SHARE_OF_FEATURES)))
         if contribution.features is None and n_own != n_wanted:
-            _refuse(contribution, rejected, "unnamed-features", n_features=n_own, n_wanted=n_wanted)
+            _refuse(contribution, refused, "unnamed-features", n_features=n_own, n_wanted=n_wanted)
         elif n_common < n_needed:
             numbers = {"n_features": n_common, "n_wanted": n_wanted, "n_needed": n_needed, "n_atoms": n_atoms}
-            _refuse(contribution, rejected, "too-few-features", **numbers)
+            _refuse(contribution, refused, "too-few-features", **numbers)
         else:
             kept.append(contribution)
     return kept
 
 
-def _refuse(contribution: Contribution, rejected: list[Rejection], kind: str, **numbers: Any) -> None:
-    rejected.append(Rejection.because(contribution.client, kind, **numbers))
+def _refuse(contribution: Contribution, refused: Refused, kind: str, **numbers: Any) -> None:
+    refused.append((contribution, Rejection.because(contribution.client, kind, **numbers)))
 
 
 def _check_type(item: object) -> Contribution:
@@ -198,7 +208,7 @@ def _check_type(item: object) -> Contribution:
     return item
 
 
-def _one_per_client(contributions: Iterable[Contribution], rejected: list[Rejection]) -> list[Contribution]:
+def _one_per_client(contributions: Iterable[Contribution], refused: Refused) -> list[Contribution]:
     """Keep one of identical contributions, which are one message delivered twice; refuse different ones of one name."""
     by_name: dict[str, list[Contribution]] = {}
     for contribution in contributions:
@@ -208,7 +218,7 @@ def _one_per_client(contributions: Iterable[Contribution], rejected: list[Reject
         if all(_identical(first, other) for other in others):
             kept.append(first)
         else:
-            _refuse(first, rejected, "duplicate-name", n_contributions=1 + len(others))
+            _refuse(first, refused, "duplicate-name", n_contributions=1 + len(others))
     return kept
 
 
@@ -216,23 +226,23 @@ def _identical(one: Contribution, other: Contribution) -> bool:
     return one.n_samples == other.n_samples and np.array_equal(one.atoms, other.atoms)
 
 
-def _for_study(contributions: Iterable[Contribution], study: Study, rejected: list[Rejection]) -> list[Contribution]:
+def _for_study(contributions: Iterable[Contribution], study: Study, refused: Refused) -> list[Contribution]:
     """Keep what was sent for this study, on its terms."""
     kept = []
     for contribution in contributions:
         values = {term: getattr(contribution, term) for term in ("independence", "mixing")}
         other = [term for term, value in values.items() if value not in (None, getattr(study, term))]
         if contribution.study != study.id:
-            _refuse(contribution, rejected, "other-study", value=contribution.study or "", agreed=study.id)
+            _refuse(contribution, refused, "other-study", value=contribution.study or "", agreed=study.id)
         elif other:
             numbers = {"term": other[0], "value": values[other[0]], "agreed": getattr(study, other[0])}
-            _refuse(contribution, rejected, "term-differs", **numbers, study=study.id)
+            _refuse(contribution, refused, "term-differs", **numbers, study=study.id)
         else:
             kept.append(contribution)
     return kept
 
 
-def _agreeing(contributions: list[Contribution], term: str, rejected: list[Rejection]) -> list[Contribution]:
+def _agreeing(contributions: list[Contribution], term: str, refused: Refused) -> list[Contribution]:
     """Keep the contributions that agree with the value most declare; silence agrees with everything."""
     votes = Counter(value for c in contributions if (value := getattr(c, term)) is not None)
     if len(votes) < 2:
@@ -241,7 +251,7 @@ def _agreeing(contributions: list[Contribution], term: str, rejected: list[Rejec
     if most == second:  # no majority: a guess would depend on the order of arrival
         values, counts = zip(*sorted(votes.items(), key=lambda vote: str(vote[0])), strict=True)
         for contribution in contributions:
-            _refuse(contribution, rejected, "no-majority", term=term, values=values, counts=counts)
+            _refuse(contribution, refused, "no-majority", term=term, values=values, counts=counts)
         return []
     kept = []
     for contribution in contributions:
@@ -249,12 +259,12 @@ def _agreeing(contributions: list[Contribution], term: str, rejected: list[Rejec
         if value in (None, agreed):
             kept.append(contribution)
         else:
-            _refuse(contribution, rejected, "term-differs", term=term, value=value, agreed=agreed, n_clients=most)
+            _refuse(contribution, refused, "term-differs", term=term, value=value, agreed=agreed, n_clients=most)
     return kept
 
 
 def _same_features(
-    contributions: list[Contribution], study: Study | None, rejected: list[Rejection]
+    contributions: list[Contribution], study: Study | None, refused: Refused
 ) -> tuple[list[Contribution], tuple[str, ...]]:
     """Put atoms whose features are in another order into that of the study, or of most clients; refuse other names."""
     agreed, who = _agreed_features(contributions, study)
@@ -267,13 +277,13 @@ def _same_features(
             kept.append(contribution)
         elif names is None:
             n_own = contribution.n_features
-            _refuse(contribution, rejected, "unnamed-features", n_features=n_own, n_wanted=len(agreed))
+            _refuse(contribution, refused, "unnamed-features", n_features=n_own, n_wanted=len(agreed))
         elif set(names) == set(agreed):
             order = np.argsort([position[name] for name in names])
             kept.append(replace(contribution, features=agreed, atoms=contribution.atoms[order]))
         else:
             other = tuple(sorted(set(names) - set(agreed)) or sorted(set(agreed) - set(names)))[:3]
-            _refuse(contribution, rejected, "features-differ", features=other, **who)
+            _refuse(contribution, refused, "features-differ", features=other, **who)
     return kept, agreed
 
 

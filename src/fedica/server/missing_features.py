@@ -21,7 +21,7 @@ import numpy as np
 from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks.columns import columns_of
 from fedica.records import Contribution, Rejection
-from fedica.server.admit import common_features, with_enough_features
+from fedica.server.admit import Refused, common_features, with_enough_features
 from fedica.server.aggregate import aggregate
 from fedica.server.assign import assign_atoms
 
@@ -102,15 +102,15 @@ def fill_features(
     wanted = common_features(arrived) if features is None else tuple(features)
     if not wanted:
         return Filled(tuple(arrived), None, {}, {}, ())
-    rejected: list[Rejection] = []
-    kept = with_enough_features(arrived, wanted, rejected)
+    refused: Refused = []
+    kept = with_enough_features(arrived, wanted, refused)
     own = {c.client: set(c.features or wanted) for c in kept}
     lacking = {client: tuple(name for name in wanted if name not in names) for client, names in own.items()}
     surplus = {client: tuple(sorted(names - set(wanted))) for client, names in own.items()}
     lacking, surplus = ({client: names for client, names in x.items() if names} for x in (lacking, surplus))
     if lacking or surplus:
         kept = _fill([_place(c, wanted) for c in kept], n_components)
-    return Filled(tuple(kept), wanted, lacking, surplus, tuple(rejected))
+    return Filled(tuple(kept), wanted, lacking, surplus, tuple(rejection for _, rejection in refused))
 
 
 def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contribution, BoolArray]:

@@ -23,10 +23,11 @@ from fedica.exchange import (
 )
 from fedica.records import Aggregate, Rejection, Study
 from fedica.server import aggregate as run_aggregate
+from fedica.server.admit import check_not_empty, screen
 from fedica.server.missing_features import Filled, fill_features
 from fedica.text import list_names
 from fedica.workflow.contribute import Progress
-from fedica.workflow.gates import absences, check_enough, check_verdicts, take_in
+from fedica.workflow.gates import check_absent, check_enough, check_verdicts, read_inbox
 from fedica.workflow.inspect import check_parent_exists
 from fedica.workflow.renumber import Change, keep_order
 
@@ -133,9 +134,9 @@ def combine(
         check_parent_exists(output)
 
     tell("reading contributions")
-    received, refused = take_in(paths, trusted, agreed)
+    received, refused = read_inbox(paths, trusted)
     rejected = (*failed, *refused)
-    notes = absences(trusted, agreed, _clients(received), [x.client for x in rejected], require_all=require_all)
+    notes = check_absent(trusted, agreed, _clients(received), [x.client for x in rejected], require_all=require_all)
     kept = _withdraw(received, exclude)
     check_enough(len(_clients(kept)), min_clients, rejected)
     _check_complete(rejected, require_all)
@@ -198,17 +199,15 @@ def _check_complete(rejected: Sequence[Rejection], require_all: bool) -> None:
 def _aggregate(
     items: Sequence[Received], n_components: int | None, study: Study | None, settings: dict[str, Any]
 ) -> tuple[Aggregate, Filled]:
-    """Bring contributions to the same features and aggregate them; rejections name the file."""
+    """Bring the contributions that fit to the same features and aggregate them; rejections name the file."""
     if n_components is None and study is not None:
         n_components = study.n_components
-    filled = fill_features(
-        [item.contribution for item in items], features=study.features if study else None, n_components=n_components
-    )
-    if not filled.contributions:
-        raise filled.rejected[0].error()
-    result = run_aggregate(filled.contributions, n_components, on_bad="reject", **settings)
-    source = {item.contribution.client: item.provenance.source for item in reversed(items)}
-    rejected = [replace(x, source=source.get(x.client, "")) for x in (*filled.rejected, *result.rejected)]
+    screened = screen([item.contribution for item in items], study=study, may_lack_features=True)
+    check_not_empty(screened)
+    filled = fill_features(screened.contributions, features=screened.features, n_components=n_components)
+    result = run_aggregate(filled.contributions, n_components, **settings)
+    source = {id(item.contribution): item.provenance.source for item in items}
+    rejected = [replace(rejection, source=source[id(refused)]) for refused, rejection in screened.refused]
     return replace(result, rejected=tuple(rejected)), filled
 
 
