@@ -2,16 +2,15 @@
 A federation under attack
 =========================
 
-Thirty clients hold a tile each of the same six mixed photographs. Some of them are hostile: they know the answer, they
-know what everybody else sends, and they agree on what to send instead. How much harm can they do, and does anybody
-notice?
+Each of thirty clients holds a tile of the same six mixed photographs. Some clients are hostile: they know the true
+mixing matrix and the contributions of all others, and they coordinate what they send. This example measures how much
+harm they do, and whether they are detected.
 """
 
 # %%
-# Honest clients first
-# --------------------
-# Real fits on real pixels, about 100 x 85 for each client. The mixing matrix is known here, so the error can be
-# measured.
+# Honest clients
+# --------------
+# Every client fits its own real pixels, about 100 x 85. The mixing matrix is known here, so the error can be measured.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,22 +30,22 @@ honest = with_truth(sent, scene.mixing, [np.arange(6)] * 30)
 
 
 def error(contributions, method):
-    """Error of the mixing matrix that the server finds; 0: exact."""
+    """Error of the mixing matrix estimated by the server; 0: exact."""
     return recovery_error(aggregate(contributions, 6, method=method).mixing, scene.mixing).relative
 
 
-print(f"nobody attacks: consensus {error(sent, 'consensus'):.4f}, Algorithm 1 {error(sent, 'srf-ica'):.4f}")
+print(f"no attack: consensus {error(sent, 'consensus'):.4f}, Algorithm 1 {error(sent, 'srf-ica'):.4f}")
 
 # %%
 # Three attacks
 # -------------
-# *A common wrong basis*: the attackers agree on six directions that have nothing to do with the data. *Flooding*:
-# every attacker sends six copies of one wrong direction, to have a group of their own. *A small rotation*: all
-# attackers send the truth, turned by 15 degrees, so that nothing looks strange.
+# *A common wrong basis*: the attackers agree on six directions unrelated to the data. *Flooding*: every attacker sends
+# six copies of one wrong direction, so that the copies form a group. *A small rotation*: all attackers send the truth
+# rotated by 15 degrees, which looks inconspicuous.
 
 ATTACKS = {"common-basis": "a common wrong basis", "flood-false": "flooding", "rotation:15": "a rotation by 15 degrees"}
 METHODS = {
-    "consensus": ("#0072B2", "o", "consensus (the default)"),
+    "consensus": ("#0072B2", "o", "consensus (default)"),
     "srf-ica": ("#009E73", "s", "srf-ica (Algorithm 1)"),
     "sf-ica": ("#E69F00", "^", "sf-ica (means)"),
 }
@@ -59,17 +58,17 @@ for ax, (name, title) in zip(axes, ATTACKS.items(), strict=True):
         errors = [error(federation.contributions, method) for federation in attacked]
         ax.plot(shares, errors, marker=marker, color=colour, label=label)
     without = [recovery_error(federation.honest_mean(), scene.mixing).relative for federation in attacked]
-    ax.plot(shares, without, color="black", linestyle=":", label="had somebody told who is honest")
+    ax.plot(shares, without, color="black", linestyle=":", label="oracle: honest clients, true labels")
     ax.axvspan(0.5, 0.57, color="#EEEEEE", zorder=0)
     ax.set(title=title, xlabel="share of clients that attack", yscale="log", xlim=(-0.02, 0.57))
 axes[0].set_ylabel("error of the mixing matrix")
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 
 # %%
-# The server names them
+# The server's verdicts
 # ---------------------
-# Twelve of thirty clients send the small rotation. Nothing in their files is malformed; each is a proper basis,
-# near the truth. The angle of every client to the components that it matches, and the verdict:
+# Twelve of thirty clients send the small rotation. Their files are well-formed, and each is a basis near the truth. The
+# figure shows the median angle of every client to the components it matches, and the verdict.
 
 attacked = find_attack("rotation:15")(honest, 0.4, random_state=0)
 result = aggregate(attacked.contributions, 6)
@@ -88,18 +87,18 @@ ax.legend(title="verdict")
 plt.show()
 
 outlying = set(result.trust.named("outlying"))
-print(f"attackers called outlying: {sum(not is_honest[c] for c in outlying)} of {sum(~attacked.honest)}")
-print(f"honest clients called outlying: {sum(is_honest[c] for c in outlying)} of {sum(attacked.honest)}")
-print("why an attacker:     ", result.trust[next(c for c in result.clients if not is_honest[c])].reason)
-print("why an honest client:", *(result.trust[c].reason for c in sorted(outlying) if is_honest[c]), sep="\n  ")
+print(f"attackers flagged as outlying: {sum(not is_honest[c] for c in outlying)} of {sum(~attacked.honest)}")
+print(f"honest clients flagged as outlying: {sum(is_honest[c] for c in outlying)} of {sum(attacked.honest)}")
+print("reason for an attacker:     ", result.trust[next(c for c in result.clients if not is_honest[c])].reason)
+print("reason for honest clients:", *(result.trust[c].reason for c in sorted(outlying) if is_honest[c]), sep="\n  ")
 
 # %%
-# What this shows, and where it fails
-# -----------------------------------
-# Below one half the default stays near what would be reached had somebody told the server who is honest, and every
-# attacker is named. Three things it does not do. Where nobody attacks, Algorithm 1 is a little better here: caution
-# has a price. A few honest clients are called outlying too: their tile of the first photograph is empty sky, and an
-# atom for it is a guess. Read the reason before you accuse anybody. And beyond one half, in grey, nothing holds: a
-# majority that agrees *is* the consensus, and no method that sees atoms alone can know better. (Flooding fails even
-# there, because its copies support one component only.) Every attack that was tried, at every share, stands in
-# :doc:`/robustness`.
+# Findings and limits
+# -------------------
+# Below one half, consensus is close to an oracle that knows the honest clients and the true labels, and every attacker
+# is flagged. There are three limits. Without an attack, Algorithm 1 is slightly more accurate here: robustness has a
+# cost. A few honest clients are flagged as well: their tile of the first photograph is empty sky, so their atom for it
+# is arbitrary. Read the reason before drawing conclusions about a client. Above one half, in grey, there is no
+# guarantee: a majority that agrees *is* the consensus, and no method that sees only atoms can correct it. (Flooding
+# fails even there, because its copies support only one component.) These three attacks are not the strongest possible:
+# :doc:`/robustness` reports all measured attacks, and :doc:`/threats` known failures.

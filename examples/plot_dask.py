@@ -1,17 +1,17 @@
 """
-More data than memory: Dask
-===========================
+Data larger than memory: Dask
+=============================
 
-A client has an archive: forty exposures of the same scenes, a gigabyte of numbers once they are unpacked. It
-never unpacks them all. A Dask array is a recipe for blocks of rows; ``LocalICA`` asks for sums over blocks, the blocks
-are made, summed up and forgotten, and what is left is a few numbers.
+A client has an archive of forty exposures of the same scenes, about one gigabyte when unpacked. It is never unpacked as
+a whole. A Dask array describes how to compute blocks of rows; ``LocalICA`` requests sums over blocks, and each block is
+computed, summed and discarded.
 """
 
 # %%
 # The archive
 # -----------
-# Every exposure shows the six photographs from another corner, mixed by the camera's unknown matrix, with noise of
-# its own. A block is what one exposure gives: differences of neighbouring pixels. Nothing is computed yet.
+# Every exposure shows a different part of the six photographs, mixed by the camera's unknown matrix, with independent
+# noise. A block holds the differences of neighbouring pixels of one exposure. Nothing is computed yet.
 
 import threading
 import time
@@ -31,7 +31,7 @@ N_EXPOSURES, SIDE = 40, 500
 
 
 def exposure(number):
-    """Take one picture and return its differences: (2 * 500 * 499, 6)."""
+    """Simulate one exposure and return its differences: (2 * 500 * 499, 6)."""
     rng = np.random.default_rng(number)
     top, left = rng.integers(0, 512 - SIDE, size=2)
     seen = scene.mixtures[:, top : top + SIDE, left : left + SIDE]
@@ -45,22 +45,22 @@ print(archive)
 print(f"{archive.nbytes / 1e9:.2f} GB in {archive.numblocks[0]} blocks of {archive.chunksize[0]:,} rows")
 
 # %%
-# The fit, and what it holds meanwhile
-# ------------------------------------
-# ``fit`` takes the Dask array as it is. Here it runs on two threads of this machine; with
-# ``dask.distributed.Client(address)`` the same line runs where the blocks lie, and only sums travel. A second
-# thread watches the memory.
+# The fit and its memory
+# ----------------------
+# ``fit`` accepts the Dask array directly. Here it runs on two threads of this machine; with
+# ``dask.distributed.Client(address)`` the same line runs on the workers that hold the blocks, and only sums are
+# transferred. A separate thread records the memory use.
 
 
 class Watch(threading.Thread):
-    """Note the memory of this process every hundredth of a second."""
+    """Record the memory of this process every hundredth of a second."""
 
     def __init__(self):
         super().__init__(daemon=True)
         self.done, self.seconds, self.megabytes = threading.Event(), [], []
 
     def run(self):
-        """Look until told to stop."""
+        """Record until stopped."""
         start = time.perf_counter()
         while not self.done.wait(0.01):
             self.seconds.append(time.perf_counter() - start)
@@ -80,24 +80,23 @@ print(f"read {local.n_passes_} times, in {watch.seconds[-1]:.1f} s")
 print(f"error {recovery_error(contribution.atoms, scene.mixing).relative:.4f}; {contribution.atoms.nbytes} bytes leave")
 
 # %%
-# A gigabyte read, a part of it held
-# ----------------------------------
+# Memory use during the fit
+# -------------------------
 
 held = np.array(watch.megabytes) - before
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-ax.plot(watch.seconds, np.maximum(held, 0), color="#0072B2", label=f"held during the fit: at most {held.max():.0f} MB")
-ax.axhline(archive.nbytes / 1e6, color="#D55E00", linestyle="--", label="the archive, had it been loaded")
+ax.plot(watch.seconds, np.maximum(held, 0), color="#0072B2", label=f"during the fit: at most {held.max():.0f} MB")
+ax.axhline(archive.nbytes / 1e6, color="#D55E00", linestyle="--", label="the whole archive")
 ax.axhline(archive.nbytes / N_EXPOSURES / 1e6, color="#999999", linestyle=":", label="one block")
-ax.set(xlabel="seconds", ylabel="megabytes", title="Memory of the process while it fits", ylim=(0, 1300))
+ax.set(xlabel="seconds", ylabel="megabytes", title="Memory of the process during the fit", ylim=(0, 1300))
 ax.legend(loc="center right")
 plt.show()
 
 # %%
-# What this shows, and where it fails
-# -----------------------------------
-# The memory that is held depends on the size of a block and on the number of threads, not on the number of
-# exposures. The result is the same to the last bit for any number of threads or workers: sums are taken in a fixed
-# order. Two things stay open. Every pass makes the blocks anew; where that is dear, keep them
-# (``archive.persist()``) or write them to disk. And more data of the same kind is not more knowledge: forty noisy
-# views of six photographs pin down the matrix of *these* photographs, no better than the statistics of six pictures
-# allow.
+# Findings and limits
+# -------------------
+# Memory use depends on the size of a block and on the number of threads, not on the number of exposures. The result is
+# identical to the last bit for any number of threads or workers, because sums are taken in a fixed order. There are two
+# limits. Every pass recomputes the blocks; if that is expensive, keep them (``archive.persist()``) or write them to
+# disk. And more exposures do not add information beyond a point: forty noisy views of six photographs determine the
+# matrix only as accurately as the statistics of six pictures allow.

@@ -1,20 +1,19 @@
 """
-Which component of whom is which? Matching across subjects
-==========================================================
+Matching components across subjects
+===================================
 
-Five people, five fitted ``mne.preprocessing.ICA`` objects, and the old question: component 3 of the first person, which
-one is that of the second? People solve it by eye, or by ``mne.preprocessing.corrmap``, one template at a time, as long
-as all caps have the same electrodes. Here all components are matched at once, with no template, and with electrodes
-missing. Nothing is fitted again: the decompositions that people already have are enough.
+Given fitted ``mne.preprocessing.ICA`` objects of five people, which component of one person corresponds to which
+component of another? This is often done by eye, or with ``mne.preprocessing.corrmap``, one template at a time and with
+the same electrodes for all subjects. Here all components are matched at once, without a template and with missing
+electrodes. Nothing is refitted: the existing decompositions are sufficient.
 """
 
 # %%
-# Five decompositions, as people have them
-# ----------------------------------------
-# The EEG of five people, eight electrodes, ICA by MNE. In the recording of ``sub-04`` the
-# electrode Iz really is bad: it swings several times as far as in the others. Anybody would drop it. To make the case
-# harder, T8 of ``sub-02`` and POz of ``sub-05`` are dropped too, as if they had dried out. Those two are good, so that
-# the answer can be checked later.
+# Five decompositions
+# -------------------
+# The data are the EEG of five people with eight electrodes, decomposed by ICA in MNE. In the recording of ``sub-04``
+# the electrode Iz is bad: its amplitude is several times that of the others, so it is dropped. To make the task harder,
+# T8 of ``sub-02`` and POz of ``sub-05`` are dropped too. These two are good, so that the result can be checked below.
 
 import textwrap
 
@@ -34,7 +33,7 @@ DROPPED = {"sub-02": ["T8"], "sub-04": ["Iz"], "sub-05": ["POz"]}
 
 
 def as_raw(recording):
-    """Return the calm trials of a recording as MNE has them."""
+    """Return the trials of a recording without movement, as an MNE object."""
     trials = recording.data.reshape(100, -1, len(recording.channels)).astype(float)
     peaks = np.abs(trials).max(axis=(1, 2))
     calm = np.concatenate(trials[peaks < 3 * np.median(peaks)])
@@ -43,7 +42,7 @@ def as_raw(recording):
 
 
 def decompose(raw):
-    """Fit as anybody does."""
+    """Fit an ICA with the usual settings."""
     return mne.preprocessing.ICA(method="fastica", random_state=0, max_iter=1000).fit(raw)
 
 
@@ -55,10 +54,10 @@ for name, ica in icas.items():
     print(f"{name}: {ica.n_components_} components of {len(ica.ch_names)} channels")
 
 # %%
-# What MNE says
-# -------------
-# ``corrmap`` takes the map of one component of one person as the template and looks for it in the others. Of different
-# electrodes it will not hear:
+# Matching in MNE
+# ---------------
+# ``corrmap`` takes the map of one component of one person as a template and searches for it in the others. It refuses
+# different electrodes:
 
 try:
     mne.preprocessing.corrmap(list(icas.values()), template=(2, 0), plot=False)
@@ -66,12 +65,12 @@ except ValueError as refusal:
     print(textwrap.fill(f"ValueError: {refusal}", 80))
 
 # %%
-# All at once
-# -----------
-# Each ICA becomes a contribution, its maps brought to the average of the electrodes that it has: eight electrodes then
-# leave seven components. ``fill_features`` fills what a person lacks from those who have it; nothing that is filled
-# moves the aggregate. Then the server does what it always does. (Nearly everybody is called outlying, and nobody
-# cheats: it says that people have components of their own, which match nobody's.)
+# Matching all components
+# -----------------------
+# Each ICA is converted to a contribution, with its maps on the average reference of its electrodes: eight electrodes
+# then give seven components. ``fill_features`` fills missing electrodes from the other people; filled values do not
+# affect the aggregate. Then the contributions are aggregated as usual. (Nearly all people are flagged as outlying: they
+# have components of their own, which match no other person's.)
 
 contributions = [from_mne(ica, name) for name, ica in icas.items()]
 filled = fill_features(contributions, n_components=7)
@@ -80,8 +79,8 @@ print("filled:", filled.lacking)
 print(result)
 
 # %%
-# Who is who: a row a component, a column a person, with the number of the component in that person's own ICA and the
-# cosine of the two maps. A dot: none of that person's components is near enough.
+# The table has one row per component and one column per person, with the number of the component in that person's own
+# ICA and the cosine of the two maps. A dot means that none of that person's components is close enough.
 
 table = pd.DataFrame(matched(result))
 near = table[table.component >= 0]
@@ -91,8 +90,8 @@ print(cells.pivot(index="component", columns="client", values="own").fillna(".")
 # %%
 # The maps
 # --------
-# Each electrode is drawn where it sits on the head, seen from above. A cross is an electrode that the person did not
-# have; its value was filled.
+# Each electrode is drawn at its position on the head, seen from above. A cross marks a missing electrode, whose value
+# was filled.
 
 places = mne.channels.make_standard_montage("biosemi64").get_positions()["ch_pos"]
 xyz = np.array([places[name] for name in result.terms.features])
@@ -102,7 +101,7 @@ lacks = {name: np.isin(result.terms.features, filled.lacking.get(name, ())) for 
 
 
 def draw(ax, values, lacking):
-    """Draw a head from above, and the weight of each electrode."""
+    """Draw a head from above with the weight of each electrode."""
     turn = np.linspace(0, 2 * np.pi, 100)
     limit = np.abs(values).max()
     ax.plot(1.75 * np.cos(turn), 1.75 * np.sin(turn), color="#888888", linewidth=0.8)
@@ -125,15 +124,15 @@ for row in near.itertuples():
     axes[1 + k, row.component].set_xlabel(f"ICA{row.atom:03}", fontsize=8)
 for ax, name in zip(axes[:, 0], ["aggregate", *result.clients], strict=True):
     ax.set_ylabel(name, rotation=0, ha="right", va="center")
-figure.suptitle("The same component in five people, whatever its number")
+figure.suptitle("Matched components of five people")
 plt.show()
 
 # %%
-# Is the matching right?
-# ----------------------
-# Two checks. First, the same with every electrode of everybody, the bad one too: the components that most people have
-# should stay as they are (those of two people alone may not). Second, ``corrmap`` runs on complete decompositions:
-# take one person's blink as the template, and compare what MNE marks with our table.
+# Validation
+# ----------
+# Two checks follow. First, the same analysis with all electrodes of all people, including the bad one: the components
+# that most people have should not change (those of only two people may). Second, ``corrmap`` can be run on the complete
+# decompositions: with one person's blink as the template, its labels are compared with our table.
 
 complete = {name: decompose(raw) for name, raw in raws.items()}
 reference = aggregate([from_mne(ica, name) for name, ica in complete.items()], 7)
@@ -155,8 +154,8 @@ for name in complete:
 # %%
 # Back to MNE
 # -----------
-# The aggregate is an ``mne.preprocessing.ICA`` again: to plot, to save as ``-ica.fif``, or to take the blinks out of a
-# recording with the map that all share.
+# The aggregate can be converted to an ``mne.preprocessing.ICA``, to be plotted, saved as ``-ica.fif``, or used to
+# remove blinks from a recording with the common map.
 
 shared = to_mne(reference, raws["sub-05"].info)
 cleaned = shared.apply(raws["sub-05"].copy().set_eeg_reference("average"), exclude=[blink])
@@ -165,10 +164,10 @@ print(shared)
 print(f"Fpz of sub-05: {before:.1f} uV before, {after:.1f} uV without component {blink}")
 
 # %%
-# What this shows, and where it fails
-# -----------------------------------
-# One call matches all components of all people, says how near each is, tolerates different electrodes, and leaves out
-# what matches nothing. ``corrmap`` does one thing that this does not: it starts from the template *you* care about and
-# can mark several components of one person, which is right when an ICA has split the blinks in two. With eight
-# electrodes many maps differ by 20 degrees and more from person to person; a cosine below 0.9 in the table is a
-# candidate, not an identity.
+# Findings and limits
+# -------------------
+# One call matches all components of all people, reports how similar they are, handles different electrodes, and leaves
+# out components that match no other. In contrast, ``corrmap`` starts from a template of *your* choice and can label
+# several components of one person, which is appropriate if an ICA has split the blinks into two components. With eight
+# electrodes, many maps differ by 20 degrees or more between people; regard a cosine below 0.9 in the table as a
+# candidate match.

@@ -2,17 +2,18 @@
 Bring your own ICA
 ==================
 
-A federation rarely agrees on one program. One group trusts JADE, another has a script around scikit-learn, a third uses
-picard. They need not agree: the server takes unit vectors, however they were found. Here four groups each use another
-solver on their own part of the same data, one of them written in twenty lines on this page.
+Groups in a federation often use different programs: one prefers JADE, another has a script based on scikit-learn, a
+third uses picard. They need not agree on one, because the server accepts unit vectors of any origin. In this example
+four groups use different solvers on their own part of the same data; one of the solvers is written in twenty lines
+below.
 """
 
 # %%
-# Your solver
-# -----------
-# JADE (Cardoso and Souloumiac, 1993) whitens the data, forms matrices of fourth-order cumulants, and turns them all
-# as diagonal as one rotation can. Any function from data (n_samples, n_features) to directions (n_features,
-# n_components) would do.
+# A custom solver
+# ---------------
+# JADE (Cardoso and Souloumiac, 1993) whitens the data, forms matrices of fourth-order cumulants, and finds the rotation
+# that makes all of them as diagonal as possible. Any function from data (n_samples, n_features) to directions
+# (n_features, n_components) can be used.
 
 import time
 from itertools import combinations
@@ -39,7 +40,7 @@ def jade(X, r, n_sweeps=20):
             cumulants.append(Q if i == j else np.sqrt(2) * Q)
     C, R = np.array(cumulants), np.eye(r)
     for _ in range(n_sweeps):
-        for p, q in combinations(range(r), 2):  # the angle that makes entry (p, q) of all matrices smallest
+        for p, q in combinations(range(r), 2):  # the angle that minimises entry (p, q) of all matrices
             on, off = C[:, p, p] - C[:, q, q], C[:, p, q] + C[:, q, p]
             a, b = on @ on - off @ off, 2 * on @ off
             angle = 0.5 * np.arctan2(b, a + np.hypot(a, b))
@@ -50,20 +51,20 @@ def jade(X, r, n_sweeps=20):
 
 
 # %%
-# Other people's solvers
-# ----------------------
-# scikit-learn's FastICA with a function of one's own; a solver of fedica by name. A group that uses picard or a
-# fitted object of MNE or nilearn needs no code at all: see :doc:`/data`.
+# Solvers of other libraries
+# --------------------------
+# scikit-learn's FastICA with a custom contrast function, and two solvers of fedica. Output of picard and fitted objects
+# of MNE or nilearn can be converted directly: see :doc:`/data`.
 
 
 def cubic(y):
-    """Return y^3 and the mean of its derivative: the form that FastICA wants."""
+    """Return y^3 and the mean of its derivative, as FastICA requires."""
     return y**3, (3 * y**2).mean(axis=-1)
 
 
 SOLVERS = {
-    "JADE, this page": lambda X: jade(X, 6),
-    "scikit-learn, own function": lambda X: (
+    "JADE, above": lambda X: jade(X, 6),
+    "scikit-learn, custom contrast": lambda X: (
         FastICA(6, fun=cubic, whiten="unit-variance", random_state=0).fit(X).mixing_
     ),
     "fedica l4": lambda X: LocalICA(6, solver="l4", random_state=0).fit(X).atoms_,
@@ -73,12 +74,12 @@ SOLVERS = {
 # %%
 # Twelve clients, four solvers
 # ----------------------------
-# The photographs again, because there the truth is known: twelve tiles, each fitted by the solver of its group.
-# ``Contribution(client, atoms, n_samples)`` scales the directions to norm one; sign and order are free.
+# The data are the photographs, for which the truth is known: twelve tiles, each fitted by the solver of its group.
+# ``Contribution(client, atoms, n_samples)`` scales the directions to unit norm; signs and order are arbitrary.
 
 scene = photograph_federation(load_photographs(), condition=3.0, random_state=2)
 tiles = [tile for band in np.array_split(scene.mixtures, 3, axis=1) for tile in np.array_split(band, 4, axis=2)]
-groups = [list(SOLVERS)[(k + k // 4) % 4] for k in range(12)]  # no group has a column of tiles to itself
+groups = [list(SOLVERS)[(k + k // 4) % 4] for k in range(12)]  # spreads each group over the columns of tiles
 
 contributions, errors, seconds = [], {name: [] for name in SOLVERS}, dict.fromkeys(SOLVERS, 0.0)
 for k, (tile, solver) in enumerate(zip(tiles, groups, strict=True)):
@@ -94,10 +95,10 @@ together = recovery_error(result.mixing, scene.mixing).relative
 print(result)
 
 # %%
-# Who found what
-# --------------
-# Above, how far each client's atom is from each component. Below, the error of each client by itself, by solver,
-# and that of the aggregate of all.
+# Errors by solver
+# ----------------
+# Top: angle of each client's atom to each component. Bottom: error of each client alone, by solver, and error of the
+# aggregate.
 
 solver_of = dict(zip((c.client for c in contributions), groups, strict=True))
 order = sorted(range(12), key=lambda k: list(SOLVERS).index(solver_of[result.clients[k]]))
@@ -109,17 +110,17 @@ left.set(xlabel="component", xticks=range(6), yticks=range(12), yticklabels=name
 figure.colorbar(shown, ax=left, label="degrees", extend="max")
 
 for place, values in enumerate(errors.values()):
-    right.plot(values, [place] * len(values), "o", color="#0072B2", label="one client" if place == 0 else None)
+    right.plot(values, [place] * len(values), "o", color="#0072B2", label="single client" if place == 0 else None)
 right.axvline(together, color="black", linestyle="--", label=f"aggregate: {together:.3f}")
 right.set(yticks=range(4), yticklabels=[f"{solver}: {t:.2f} s" for solver, t in seconds.items()], ylim=(3.5, -0.5))
-right.set(xlabel="error of the mixing matrix", title="error alone, and seconds for three clients", xlim=(0, None))
+right.set(xlabel="error of the mixing matrix", title="error of single clients, and total time", xlim=(0, None))
 right.legend(loc="lower right")
 plt.show()
 
 # %%
-# What this shows, and where it fails
-# -----------------------------------
-# Different contrasts make different errors, and the aggregate averages over them. It does not mend a solver that is
-# wrong: one whose groups are the majority would win. And all solvers must answer the same question. Atoms of a
-# spatial ICA (``independence="features"``) and of an ordinary one are different things; say which they are,
-# ``Contribution(..., independence="samples")``, and the server refuses to mix them.
+# Findings and limits
+# -------------------
+# Different contrast functions make different errors, and the aggregate averages over them. It does not correct a wrong
+# solver that the majority uses. And all solvers must estimate the same quantity: atoms of spatial ICA
+# (``independence="features"``) and of temporal ICA are different objects. Declare which they are, ``Contribution(...,
+# independence="samples")``, and the server refuses to combine them.

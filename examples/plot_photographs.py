@@ -1,17 +1,17 @@
 """
-Six photographs, twelve clients, five of them bad
-=================================================
+Six photographs, twelve clients, five of them faulty
+====================================================
 
-Six photographs were mixed by one matrix that nobody knows. Twelve clients hold a tile of the mixtures each and may not
-show a pixel of it. Each runs ICA on its own tile and sends one small message; the server puts the messages together,
-and the photographs come back. This is what ``make demo`` shows, step by step.
+Six photographs are mixed by one unknown matrix. Each of twelve clients holds a tile of the mixtures and may not share
+its pixels. Each client runs ICA on its own tile and sends one small message; the server aggregates the messages, and
+the photographs are recovered. This is the demo of ``make demo``, step by step.
 """
 
 # %%
 # The federation
 # --------------
-# Seven clients are good. Two hold only 24 x 24 pixels; one records noise, one has its channels scaled wrongly, one
-# has them in the wrong order. Nobody tells the server which.
+# Seven clients have no fault. Two have only 24 x 24 pixels; one records noise, one has wrong channel gains, one has its
+# channels in the wrong order. The server does not know which.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,14 +26,14 @@ for client in federation.clients:
     print(f"{client.name}: {client.pixels.shape[1]:3} x {client.pixels.shape[2]:3} pixels, fault: {client.fault}")
 
 # %%
-# At every client
-# ---------------
+# The clients
+# -----------
 # Raw pixels are nearly Gaussian, and ICA cannot separate Gaussian sources. Differences of neighbouring pixels are
-# sparse, and taking differences does not change the mixing matrix. So every client fits on differences.
+# sparse, and taking differences does not change the mixing matrix. So every client fits differences.
 
 
 def contribute(client):
-    """Fit one client's tile; what is returned is all that leaves the client."""
+    """Fit one client's tile and return its contribution, the only message that leaves the client."""
     local = LocalICA(n_components=6, random_state=0).fit(differences(client.pixels))
     return local.contribution(client.name)
 
@@ -42,22 +42,22 @@ contributions = [contribute(client) for client in federation.clients]
 print(contributions[0])
 
 # %%
-# At the server
-# -------------
-# The server sees twelve sets of six directions, in any order and with any sign. It works out which direction of
-# which client is which photograph, and whom to believe.
+# The server
+# ----------
+# The server receives twelve sets of six directions, in arbitrary order and with arbitrary signs. It determines which
+# directions of different clients belong to the same photograph, and gives a verdict on each client.
 
 result = aggregate(contributions, 6)
 print(result)
 
 # %%
-# What came back
-# --------------
-# The recovered photographs are ordered and signed like the originals only to be drawn beside them.
+# The recovered photographs
+# -------------------------
+# ICA leaves order and signs undetermined; for display they are matched to the originals.
 
 
 def recovered(mixing):
-    """Unmix all pixels; one picture for each original, turned the same way."""
+    """Unmix all pixels; return one picture per original, with its sign."""
     found = match(mixing, federation.mixing)
     pictures = unmix(mixing * found.signs, federation.mixtures)
     return pictures[np.argsort(found.labels)]
@@ -80,17 +80,17 @@ for line, (title, pictures) in zip(axes, rows.items(), strict=True):
         ax.spines[:].set_visible(False)
 
 # %%
-# Who was believed
-# ----------------
-# The error of every client by itself, coloured by the server's verdict; the line is the error of the federation.
-# The verdicts were found from the messages alone: the server knows neither the truth nor the faults.
+# The server's verdicts
+# ---------------------
+# Error of every client alone, coloured by the server's verdict; the line is the error of the federation. The verdicts
+# are based on the messages alone: the server knows neither the truth nor the faults.
 
 COLOURS = {"trusted": "#0072B2", "weak": "#E69F00", "outlying": "#D55E00"}
 alone = [recovery_error(c.atoms, federation.mixing).relative for c in contributions]
 together = recovery_error(result.mixing, federation.mixing).relative
 right = np.concatenate([differences(client.pixels) for client in federation.clients if client.honest])
 pooled = recovery_error(LocalICA(n_components=6, random_state=0).fit(right).atoms_, federation.mixing).relative
-print(f"federation {together:.4f}; one ICA on all pixels that are right, in one place: {pooled:.4f}")
+print(f"federation {together:.4f}; one ICA on the pooled correct pixels {pooled:.4f}")
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 for verdict, colour in COLOURS.items():
@@ -104,9 +104,9 @@ ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# What this shows, and where it fails
-# -----------------------------------
-# The federation is better than every client by itself, though five of twelve are bad, and close to what one ICA on
-# all right pixels in one place gives. It works because fewer than half of the clients are bad, and because all of
-# them see the same six mixtures in the same order and scale. Had seven clients swapped their channels in the same
-# way, they would have been the majority, and the server would have believed them.
+# Findings and limits
+# -------------------
+# The federation is more accurate than every single client, although five of twelve are faulty, and close to one ICA on
+# the pooled correct pixels. This works because fewer than half of the clients are faulty, and because all clients have
+# the same six mixtures in the same order and scale. If seven clients had swapped their channels in the same way, they
+# would be the majority, and the result would be theirs.

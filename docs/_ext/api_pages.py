@@ -1,4 +1,4 @@
-"""Pages of the API, one for each room of the package, made from what the room declares: nothing can be forgotten."""
+"""API pages, one per subpackage, generated from the public names that it declares."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from types import ModuleType
 from sphinx.application import Sphinx
 
 ROOMS = {
-    "fedica": "The names that most people need",
-    "fedica.local": "A client's side",
+    "fedica": "Main functions and classes",
+    "fedica.local": "Client",
     "fedica.ica": "Whitening and solvers",
-    "fedica.server": "The server's side",
+    "fedica.server": "Server",
     "fedica.records": "Records",
     "fedica.exchange": "Files and signatures",
     "fedica.readers": "Readers",
-    "fedica.interop": "Objects of other tools",
-    "fedica.workflow": "What the commands call",
+    "fedica.interop": "Conversion from and to other tools",
+    "fedica.workflow": "Workflow: the functions behind the commands",
     "fedica.report": "Reports and figures",
-    "fedica.evaluate": "Against a known truth",
+    "fedica.evaluate": "Evaluation against a known truth",
     "fedica.matching": "Matching atoms",
-    "fedica.simulate": "Federations and attacks",
-    "fedica.datasets": "Real data",
+    "fedica.simulate": "Simulated federations and attacks",
+    "fedica.datasets": "Data sets",
     "fedica.errors": "Errors",
 }
-"""Rooms and the headings of their pages, in the order of the index."""
+"""Subpackages and the headings of their pages, in the order of the index."""
 
 STEPS = {
     "fedica.ica": ("whitening", "moments", "l4", "kurtosis", "deflation", "fast", "adapters"),
@@ -37,7 +37,7 @@ STEPS = {
     ),
     "fedica.simulate": ("photographs", "hostile", "hidden", "mistakes", "laws"),
 }
-"""Modules whose functions are listed too: the steps of the algorithms, which the method's page refers to."""
+"""Modules whose functions are listed as well: the steps of the algorithms, to which the page on the method refers."""
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -47,15 +47,15 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def write_pages(folder: Path) -> None:
-    """Write index.rst and one page for each room; a page that has not changed keeps its date."""
+    """Write index.rst and one page per subpackage; an unchanged page keeps its modification time."""
     folder.mkdir(exist_ok=True)
     pages = {room.replace("fedica.", ""): room_page(room, title) for room, title in ROOMS.items()}
     entries = "\n".join(f"   {name}" for name in pages)
     index = (
-        f"{heading('API', '=')}\nEvery public name, room by room; the docstrings are those of the code.\n\n"
+        f"{heading('API', '=')}\nAll public names, by subpackage, with their docstrings.\n\n"
         f".. toctree::\n   :maxdepth: 1\n\n{entries}\n"
     )
-    shutil.rmtree(folder / "generated", ignore_errors=True)  # pages of names that are gone, too
+    shutil.rmtree(folder / "generated", ignore_errors=True)  # removes pages of names that no longer exist
     for name, text in {**pages, "index": index}.items():
         path = folder / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -63,7 +63,7 @@ def write_pages(folder: Path) -> None:
 
 
 def room_page(room: str, title: str) -> str:
-    """Return the page of one room: its docstring, its public names, and the functions of its steps."""
+    """Return the page of a subpackage: its docstring, its public names, and the functions of its steps."""
     module = import_module(room)
     lines = [heading(f"{title}: {room}", "="), f".. automodule:: {room}\n   :no-members:\n"]
     public = [name for name in public_names(module) if is_class_or_function(getattr(module, name))]
@@ -79,7 +79,7 @@ def room_page(room: str, title: str) -> str:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return what a module declares, or else what it defines; the names of ``fedica`` itself stay there."""
+    """Return the names that a module declares, or else defines, without those of ``fedica`` itself."""
     declared = getattr(module, "__all__", None)
     if declared is None:
         own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
@@ -89,7 +89,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def is_class_or_function(value: object) -> bool:
-    """Tell whether a value has a page of its own; tables and aliases of types are explained where they are used."""
+    """Tell whether a value has its own page; tables and type aliases are documented where they are used."""
     return inspect.isclass(value) or inspect.isfunction(value)
 
 
@@ -99,12 +99,12 @@ def summary(module: ModuleType) -> str:
 
 
 def is_own_function(value: object, module: ModuleType) -> bool:
-    """Tell whether a value is a function of this module, and not one that it imports."""
+    """Tell whether a value is a function defined in this module."""
     return inspect.isfunction(value) and value.__module__ == module.__name__
 
 
 def table(module: str, names: list[str]) -> str:
-    """Return a table of names, each with a page of its own."""
+    """Return a table of names, each with its own page."""
     if not names:
         return ""
     rows = "\n".join(f"   {name}" for name in names)
