@@ -1,4 +1,4 @@
-"""Step 2: how alike two atoms are, blind to their signs."""
+"""Step 2: the affinity of two atoms, which does not depend on their signs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fedica.arrays import Array
 from fedica.threads import in_order
 
 TILE = 512, 512
-"""Rows and columns of M that are formed at a time: 1 or 2 MB, whatever the number of atoms."""
+"""Rows and columns of M that are formed at a time: 1 or 2 MB for any number of atoms."""
 
 
 def absolute_affinity(atoms: Array, n_components: int) -> Array:
@@ -45,7 +45,7 @@ def absolute_product(atoms: NDArray[Any], vectors: Array, n_components: int) -> 
 
 
 def n_quadratic_features(p: int) -> int:
-    """p(p+1)/2: how many numbers `quadratic_features` gives for a point of p numbers."""
+    """Return p(p+1)/2, the length of `quadratic_features` of a point of length p."""
     return p * (p + 1) // 2
 
 

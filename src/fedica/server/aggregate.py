@@ -30,36 +30,38 @@ def aggregate(
     on_bad: str = "raise",
     random_state: RandomState = 0,
 ) -> Aggregate:
-    """Work out which atom of which client is which component, fix signs, and take a robust centre of each group.
+    """Assign the atoms of all clients to components, align their signs, and take a robust centre of each group.
 
     Parameters
     ----------
     contributions : iterable of Contribution, or AtomArray
-        One per client. Their order does not matter. Memory is bounded: of an iterable that is no list, such as one that
-        reads files, the atoms go to a temporary file when they are many; an `AtomArray` may be a memory-mapped file, or
-        lie on a cluster, and is read by blocks.
+        One per client, in any order. Memory is bounded: the atoms of an iterable that is no list, such as one that
+        reads files, go to a temporary file when they are many; an `AtomArray` may be a memory-mapped file, or lie on a
+        cluster, and is read by blocks.
     n_components : int, optional
-        r, the number of components. By default what most clients agree on, or else the gap in the spectrum; components
-        that fewer than two clients support are then dropped.
+        r, the number of components. By default the number that most clients agree on, or else the gap in the spectrum;
+        components that fewer than two clients support are then dropped.
     method : {"consensus", "srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median"}
-        Ours, which survives hostile clients; Algorithm 1 of the paper to the letter; or what the paper sets beside it.
+        Ours, which withstands hostile clients; Algorithm 1 of the paper to the letter; or what the paper compares it
+        with.
     affinity : {"auto", "absolute", "squared"}
-        How alike two atoms are: the paper's absolute inner product, in time that grows with the square of the number of
-        atoms; or its square, in linear time. "auto" is "squared" for "consensus", and for the paper's methods
-        "absolute" up to 50,000 atoms, "squared" beyond. ``options`` of the result says which it was.
+        Of two atoms: the paper's absolute inner product, in time that grows with the square of the number of atoms; or
+        its square, in linear time. "auto" is "squared" for "consensus", and for the paper's methods "absolute" up to
+        50,000 atoms, "squared" beyond. ``options`` of the result holds the one used.
     weights : {None, "samples"}
-        Whether a client with more declared samples weighs more; none weighs more than the median client.
+        Whether a client with fewer declared samples than the median client weighs less; none weighs more.
     n_init : int
         Random starts of k-means.
     on_bad : {"raise", "reject"}
-        What to do with a contribution that does not fit the others: stop, or go on without it and say so.
+        What to do with a contribution that does not fit the others: raise an error, or leave it out and list it in
+        ``rejected`` of the result.
     random_state : int, RandomState, Generator or None
         Seed of the random starts.
 
     Returns
     -------
     Aggregate
-        The global mixing matrix, and all there is to know about how it came about.
+        The global mixing matrix, with labels, trust of each client, and how it was computed.
 
     References
     ----------
@@ -131,7 +133,7 @@ def _run(method: Method, admitted: Admitted, options: Options, r: int, source: s
         "affinity": options.affinity,
         "weights": options.weights,
         "n_init": options.n_init,
-        "random_state": options.seed,  # with it the run can be repeated; None: only whoever holds the generator can
+        "random_state": options.seed,  # None: a generator was given, so the run cannot be repeated
     }
     return _sorted_aggregate(admitted, method.run(admitted, r, options), method.name, options_used)
 
@@ -169,7 +171,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
 
 
 def _by_name(admitted: Admitted) -> tuple[IntArray, IntArray, IntArray | slice]:
-    """Order of the clients by name; for each atom then, its client's place; and the order of the atoms."""
+    """Return the order of the clients by name, the client of each atom in that order, and the order of the atoms."""
     names = admitted.clients
     if admitted.source_array is not None:  # very many atoms stay in their order
         return np.arange(len(names)), admitted.client_of_atom, slice(None)

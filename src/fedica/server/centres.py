@@ -112,13 +112,14 @@ def geometric_medians(
     -----
     Weiszfeld's iteration with the step of Vardi and Zhang (2000), which is right also where the iterate m coincides
     with points, as duplicates of colluding clients do. With eta the weight of the points at m, and sums over the
-    others,
+    others::
 
-    (a) resultant        g = sum_i w_i (x_i - m) / ||x_i - m||
-    (b) Weiszfeld step   m <- m + (1 - eta / ||g||)_+ g / sum_i w_i / ||x_i - m||
-    (c) duality gap      the dual is max sum_i w_i <u_i, x_i> over ||u_i|| <= 1 with sum_i w_i u_i = 0. The directions
-        from m to the points, shifted by their mean, h = (1 - eta / ||g||)_+ g / sum_i w_i, and shrunk by 1 + ||h||,
-        are feasible there.
+        g = sum_i w_i (x_i - m) / norm(x_i - m)                            (a) resultant
+        m <- m + (1 - eta / norm(g))_+ g / sum_i (w_i / norm(x_i - m))     (b) Weiszfeld step
+        max sum_i w_i <u_i, x_i>, norm(u_i) <= 1, sum_i w_i u_i = 0        (c) dual
+
+    The directions from m to the points, shifted by their mean, (1 - eta / norm(g))_+ g / sum_i w_i, and shrunk by one
+    plus its norm, are feasible in the dual: their value bounds the optimum from below.
     """
     s = np.ones(labels.size) if signs is None else signs
     w = np.where(labels >= 0, 1.0 if weights is None else weights, 0.0)

@@ -1,4 +1,4 @@
-"""How many components there are, when nobody says: what most clients agree on, or else the gap in the spectrum."""
+"""The number of components, if it is not given: what most clients agree on, or else the gap in the spectrum."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fedica.server.consensus import find_consensus
 from fedica.server.embedding import squared_spectrum
 
 MAX_DIRECTIONS = 60
-"""Directions looked at when atoms have more features than this."""
+"""Atoms with more features than this are reduced to so many leading directions."""
 MIN_SHARE = 0.02
-"""A component whose eigenvalue is below this share of the largest is not told from noise."""
+"""A component whose eigenvalue is below this share of the largest cannot be told from noise."""
 
 
 def choose_components(admitted: Admitted, *, n_init: int, rng: np.random.Generator) -> tuple[int, str]:
     """Return the number of components, and where it comes from: "clients" or "spectrum".
 
     If more than half of all clients sent the same number of atoms and every one of those atoms matches a consensus of
-    so many components, this is the number: fewer than half of the clients cannot change it, nor can a badly conditioned
+    as many components, this is the number: fewer than half of the clients cannot change it, nor can a badly conditioned
     mixing matrix. Otherwise the largest gap in the spectrum decides.
     """
     owner = admitted.client_of_atom
@@ -44,8 +44,8 @@ def choose_components(admitted: Admitted, *, n_init: int, rng: np.random.Generat
 def largest_gap(atoms: Columns) -> int:
     """Place of the largest ratio of successive eigenvalues of the squared affinity. atoms : (d, R).
 
-    Of the atoms as they are and of the atoms whitened by their scatter, which mends a badly conditioned mixing matrix,
-    the clearer gap counts. Candidates go up to d, the most components there can be.
+    Of the atoms themselves and of the atoms whitened by their scatter, which corrects for a badly conditioned mixing
+    matrix, the larger ratio counts. Candidates go up to d, the most components there can be.
     """
     directions = leading_directions(atoms, MAX_DIRECTIONS)
     gaps = [_gap(directions.coordinates(atoms)), _gap(directions.whitened(atoms))]
@@ -53,7 +53,7 @@ def largest_gap(atoms: Columns) -> int:
 
 
 def _gap(points: Columns) -> tuple[float, int]:
-    """Return the largest ratio of successive eigenvalues, and after how many of them it stands. points : (p, R)."""
+    """Return the largest ratio of successive eigenvalues, and after how many eigenvalues it is. points : (p, R)."""
     most = min(points.shape)
     spectrum = np.zeros(most + 1)
     leading = squared_spectrum(points)[: most + 1]

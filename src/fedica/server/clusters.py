@@ -1,4 +1,4 @@
-"""Step 4: k-means on the embedded atoms, with a proof of how good it is."""
+"""Step 4: k-means on the embedded atoms, with a lower bound on its objective."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SWEEPS = 50
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """A grouping of points, its objective, and what no grouping can go below.
+    """A grouping of points, its objective, and a lower bound of all groupings.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def kmeans(
 ) -> Clusters:
     """Minimise sum_i ||q_i - theta_sigma(i)||^2 over centres theta and labels sigma, Eq. (11).
 
-    points : (p, R), one a column. The best of n_init random starts and of one deterministic start is returned. Of very
+    points : (p, R), one per column. The best of n_init random starts and one deterministic start is returned. Of very
     many points a sample (of these columns) is grouped so, and its centres are the one start for all of them.
 
     Raises
@@ -50,28 +50,28 @@ def kmeans(
     GroupingError
         If the points are fewer than n_clusters distinct ones, so that a group would be empty.
     """
-    KMeans = import_module("sklearn.cluster").KMeans  # when it is wanted: it brings a hundred modules with it
+    KMeans = import_module("sklearn.cluster").KMeans  # imported here: it loads a hundred modules
     competing = np.ascontiguousarray((points.whole() if sample is None else points.take(sample)).T)
     starts = [
         KMeans(n_clusters, init="k-means++", n_init=n_init, random_state=int(rng.integers(2**31 - 1))),
         KMeans(n_clusters, init=spread_out_points(competing, n_clusters), n_init=1),
     ]
     with warnings.catch_warnings(), one_openmp_thread():
-        warnings.simplefilter("ignore")  # too few distinct points: said below, as an error
+        warnings.simplefilter("ignore")  # too few distinct points: an error below
         runs = [start.fit(competing) for start in starts]
     best = min(runs, key=lambda run: float(run.inertia_))  # the first on a tie
     if sample is None:
         labels, objective = np.asarray(best.labels_, dtype=np.int64), float(best.inertia_)
     else:
-        labels, objective = _settle(points, np.asarray(best.cluster_centers_, dtype=np.float64).T)
+        labels, objective = _lloyd(points, np.asarray(best.cluster_centers_, dtype=np.float64).T)
     check_no_empty(labels, n_clusters)
     return Clusters(labels, objective, kmeans_lower_bound(points, n_clusters))
 
 
-def _settle(points: Columns, centres: Array) -> tuple[IntArray, float]:
+def _lloyd(points: Columns, centres: Array) -> tuple[IntArray, float]:
     """Lloyd's iteration on all points from given centres, (p, r): labels, and the sum of squared distances.
 
-    It ends, as scikit-learn's does, when no label changes or the centres move by less than 1e-4 of the spread.
+    It stops, as scikit-learn's does, when no label changes or the centres move by less than 1e-4 of the spread.
     """
     r = centres.shape[1]
 
@@ -95,7 +95,7 @@ def _settle(points: Columns, centres: Array) -> tuple[IntArray, float]:
 
 
 def spread_out_points(points: Array, n_clusters: int) -> Array:
-    """Choose r of the points that are as far from linearly dependent as pivoted QR can tell. points : (R, p)."""
+    """Choose r of the points as far from linearly dependent as pivoted QR finds them. points : (R, p)."""
     _, pivots = qr(points.T, mode="r", pivoting=True)
     return np.ascontiguousarray(points[pivots[:n_clusters]])
 

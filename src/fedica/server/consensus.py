@@ -1,4 +1,4 @@
-"""Consensus: Algorithm 1, and then what makes it answer as if the bad clients were not there.
+"""Consensus: Algorithm 1, and then the steps by which a minority of bad clients barely affects the result.
 
 The numbers are those of the formulas in docs/method.md.
 

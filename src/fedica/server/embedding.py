@@ -22,31 +22,31 @@ from fedica.server.affinity import (
 )
 
 MAX_DENSE_ATOMS = 500
-"""Up to so many atoms all of M is reduced; above, products with M, formed tile by tile, find the leading part."""
+"""Up to this many atoms M is diagonalised; above, products with M, formed tile by tile, find the leading part."""
 MARGIN = 10
 """Directions kept beyond r when atoms have many features: corrupted atoms must not push out a component."""
 SPARE = 2
-"""Vectors beyond r that the Krylov method works with for the absolute affinity, whose products are dear."""
+"""Vectors beyond r in the Krylov method for the absolute affinity, whose products are expensive."""
 MAX_GRAM_FEATURES = 2_100
-"""Up to so many quadratic features (64 directions) their Gram matrix is reduced; above, products with it are used."""
+"""Up to this many quadratic features (64 directions) their Gram matrix is diagonalised; above, multiplied with."""
 FEATURE_BYTES = 2**20
 """Bytes of quadratic features that are formed at a time."""
 LARGE_TOL = 1e-4
-"""Residual, over the largest eigenvalue, at which those products end."""
+"""Residual, over the largest eigenvalue, at which those products stop."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """The atoms as points, and what was left out.
+    """The atoms as points, and the spectrum they come from.
 
     Parameters
     ----------
     points : Columns
-        (r, R), one atom a column: Q = U_r' M = D_r U_r'.
+        (r, R), one atom per column: Q = U_r' M = D_r U_r'.
     spectrum : ndarray
-        Leading eigenvalues of M, largest first: at least r, more where they come for free.
+        Leading eigenvalues of M, largest first: at least r, more where they cost nothing.
     residual : float
-        How far each eigenvalue may be from an exact one, over the largest; 0 where the problem was reduced exactly.
+        How far each eigenvalue may be from an exact one, over the largest; 0 where M was diagonalised.
     """
 
     points: Columns
@@ -71,7 +71,7 @@ def embed_absolute(atoms: Columns, n_components: int) -> Embedding:
 
 
 def _leading_of_absolute(atoms: Array, start: Array, n_components: int) -> tuple[Array, Array, float]:
-    """Leading eigenpairs of M without storing it: first in float32, as far as that goes, then to the end in float64."""
+    """Leading eigenpairs of M without storing it: first in float32, up to its precision, then in float64."""
     rng = np.random.default_rng(0)  # a start, not a sample: the result does not depend on it
     vectors = np.hstack([unit(start), unit(rng.standard_normal((atoms.shape[1], SPARE)))])
     for precision, tol in ((np.float32, 1e-6), (np.float64, 1e-10)):
@@ -143,13 +143,13 @@ def feature_gram(points: Columns) -> Array:
 
 
 def _products_by_slices(block: Array) -> Iterator[Array]:
-    """Products of the entries of a few columns at a time, always in the same place: near the processor."""
+    """Products of the entries of a few columns at a time, in one buffer that stays in the cache."""
     n_features, n_columns = n_quadratic_features(block.shape[0]), block.shape[1]
     size = min(max(64, FEATURE_BYTES // (8 * n_features)), n_columns)
-    room = np.empty((n_features, size))
+    buffer = np.empty((n_features, size))
     for start in range(0, n_columns, size):
         own = block[:, start : start + size]
-        yield products_of_entries(own, room[:, : own.shape[1]])
+        yield products_of_entries(own, buffer[:, : own.shape[1]])
 
 
 EMBEDDINGS: dict[str, Callable[[Columns, int], Embedding]] = {"absolute": embed_absolute, "squared": embed_squared}

@@ -87,14 +87,14 @@ class Method:
     centres_groups: bool = False
 
     def settled_affinity(self, affinity: str, n_atoms: int) -> str:
-        """Return the affinity to use for so many atoms, which is not "auto"."""
+        """Return the affinity to use with this number of atoms: "absolute" or "squared"."""
         if affinity != "auto":
             return affinity
         return self.auto_affinity if n_atoms <= MAX_ABSOLUTE else "squared"
 
 
 def _consensus(admitted: Admitted, r: int, options: Options) -> Outcome:
-    """Algorithm 1, then what makes it survive hostile clients: see `fedica.server.consensus`."""
+    """Algorithm 1, then the steps that withstand hostile clients: see `fedica.server.consensus`."""
     found = find_consensus(
         admitted,
         r,
@@ -105,7 +105,7 @@ def _consensus(admitted: Admitted, r: int, options: Options) -> Outcome:
     )
     centres = finish_consensus(found.centres, admitted.terms)
     assignment = assign_atoms(admitted.atoms, admitted.client_of_atom, unit(centres))
-    labels = np.where(matched_atoms(assignment, found.weights, r), assignment.labels, -1)
+    labels = np.where(matched_atoms(assignment, found.weights, r), assignment.labels, -1)  # (C4)
     check_no_empty(labels, r)
     certificate = Certificate(*found.kmeans_bounds, np.zeros(r))
     return Outcome(centres, labels, assignment.signs, found.weights, found.embedding, certificate, assignment)

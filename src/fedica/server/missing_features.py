@@ -1,14 +1,14 @@
-"""Clients with different features: put reordered ones right, and let clients that lack some contribute to the others.
+"""Clients with different features: put them into one order, and fill the entries that some clients lack.
 
 1. The features are those of the study, or those that at least half of the clients name.
-2. Clients that have most of them in common are aggregated on what all of these have. That gives each atom its
-   component, its sign and its length, for every client that has enough of the features.
+2. Clients that have most of them in common are aggregated on the features that all of these have. That gives each atom
+   its component, its sign and its length, for every client that has enough of the features.
 3. An entry that a client lacks is filled: first with the median over the clients that have it, then with the entry of
-   the aggregate of all clients, until that settles. So a client moves the features that it has, and those alone.
+   the aggregate of all clients, until that settles. So a client moves only the features that it has.
 
-EEG with an average reference is known up to a constant over channels: whoever lacks some subtracted the mean of the
-others. Where most clients declare it (``reference`` is "average") atoms are compared without their mean over
-the features that they share, and brought to the mean over all of them when they are filled.
+EEG with an average reference is known up to a constant over channels: a client that lacks some channels has subtracted
+the mean of the others. Where most clients declare it (``reference`` is "average") atoms are compared without their mean
+over the features that they share, and brought to the mean over all of them when they are filled.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from fedica.server.assign import assign_atoms
 
 CORE_SHARE = 0.5
 """The core of the clients has at least this share of all features in common."""
-ROUNDS = 3
-"""Times the entries that are filled are renewed from the aggregate; the third changes less than rounding shows."""
-NEAR = 0.5
-"""Atoms within this distance (a tangent) of their component take part in the medians."""
+N_ROUNDS = 3
+"""Times the filled entries are renewed from the aggregate; the third changes less than rounding."""
+MAX_FILL_DISTANCE = 0.5
+"""Only atoms within this distance (a tangent) of their component take part in the medians, and are filled."""
 
 Level = Callable[[Array], Array]
-"""Takes off what is not known of columns of atoms: nothing, or a constant."""
+"""Subtract the column mean (average reference), or do nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,11 @@ class Filled:
     contributions : tuple of Contribution
         In the order of arrival, all with ``features``.
     features : tuple of str, optional
-        The features, in order; ``None`` if nobody names any.
+        The features, in order; ``None`` if no client names any.
     lacking : mapping of str to tuple of str
-        For each client that lacks some features, which; they were filled.
+        The features that a client lacks, for each client that lacks some; they were filled.
     surplus : mapping of str to tuple of str
-        For each client that has others besides, which; they were left out.
+        The features that a client has besides, for each client that has some; they were left out.
     rejected : tuple of Rejection
         Clients that have too few of the features, and why.
     """
@@ -69,7 +69,7 @@ def fill_features(
     Parameters
     ----------
     contributions : iterable of Contribution
-        One per client. Those that do not name their features are passed on as they are.
+        One per client. Those that do not name their features are returned as they are.
     features : sequence of str, optional
         The features that are wanted, in order; by default those that at least half of the clients name.
     n_components : int, optional
@@ -82,8 +82,7 @@ def fill_features(
 
     Examples
     --------
-    Three clients of four channels; the second lacks one. What it lacks is filled from the others, and what is filled
-    moves nothing.
+    Three clients of four channels; the second lacks one. It is filled from the others, and does not move the result.
 
     >>> import numpy as np
     >>> from fedica import Contribution, aggregate, fill_features
@@ -121,13 +120,14 @@ def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contrib
     have = np.array([name in place for name in wanted])
     atoms = np.zeros((len(wanted), contribution.n_atoms))
     atoms[have] = contribution.atoms[[place[name] for name in wanted if name in place]]
-    atoms[:, np.linalg.norm(atoms, axis=0) < 1e-12] = 1.0  # it lies in features that nobody else has: matches nothing
+    atoms[:, np.linalg.norm(atoms, axis=0) < 1e-12] = 1.0  # only in features that no other client has
     return replace(contribution, features=wanted, atoms=atoms), have
 
 
 def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None) -> list[Contribution]:
-    placed.sort(key=lambda one: (one[0].n_atoms, one[0].atoms.tobytes()))  # neither order nor name leaves a trace
-    level = _average_level if _have_average_reference([c for c, _ in placed]) else _own_level
+    """Fill what every client lacks; placed : contributions on all features, with the rows that they have."""
+    placed.sort(key=lambda one: (one[0].n_atoms, one[0].atoms.tobytes()))  # independent of names and order of arrival
+    level = _without_mean if _have_average_reference([c for c, _ in placed]) else _unchanged
     core, common = _core([have for _, have in placed], max(c.n_atoms for c, _ in placed))
     result = aggregate(
         [replace(placed[k][0], features=None, atoms=level(placed[k][0].atoms[common])) for k in core],
@@ -135,27 +135,30 @@ def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None
         on_bad="reject",
     )
     reference = _medians(placed, result.mixing, common, level)
-    for _ in range(ROUNDS):
+    for _ in range(N_ROUNDS):
         filled = [_completed(c, have, reference, level) for c, have in placed]
         reference = aggregate(filled, reference.shape[1], on_bad="reject").mixing
     return [_completed(c, have, reference, level) for c, have in placed]
 
 
 def _have_average_reference(contributions: Sequence[Contribution]) -> bool:
-    """Whether most clients say that their atoms are known up to a constant; one alone cannot decide it."""
+    """Whether most clients declare an average reference; one alone cannot decide it."""
     return 2 * sum(c.reference == "average" for c in contributions) > len(contributions)
 
 
-def _average_level(columns: Array) -> Array:
+def _without_mean(columns: Array) -> Array:
     return np.asarray(columns - columns.mean(axis=0))
 
 
-def _own_level(columns: Array) -> Array:
+def _unchanged(columns: Array) -> Array:
     return columns
 
 
 def _core(have: list[BoolArray], n_atoms: int) -> tuple[list[int], BoolArray]:
-    """Take the clients with most features first, while what they have in common stays enough."""
+    """Return the core of the clients and the features that all of these have: (indices, mask).
+
+    Clients are added from the one with most features on, as long as enough features stay in common.
+    """
     n_features = have[0].size
     enough = max(n_atoms, int(np.ceil(CORE_SHARE * n_features)))
     order = sorted(range(len(have)), key=lambda k: -int(have[k].sum()))
@@ -167,7 +170,7 @@ def _core(have: list[BoolArray], n_atoms: int) -> tuple[list[int], BoolArray]:
 
 
 def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common: BoolArray, level: Level) -> Array:
-    """Extend a matrix on the common features to all of them: entry by entry the median over those who have it.
+    """Extend a matrix on the common features to all of them: each entry is the median over the clients that have it.
 
     mixing : (common features, r), unit columns. Every atom is scaled to the length that its component has on the
     features that the two share.
@@ -177,7 +180,7 @@ def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common
     reference[common] = mixing
     entries: list[list[Array]] = [[] for _ in range(r)]
     for contribution, have in placed:
-        scaled, labels, near = _against(contribution, have & common, reference, level)
+        scaled, labels, near = _match_on_rows(contribution, have & common, reference, level)
         for k in np.flatnonzero(near):
             entries[labels[k]].append(np.where(have, scaled[:, k], np.nan))
     for a in range(r):
@@ -187,30 +190,33 @@ def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common
     return unit(level(reference))
 
 
-def _against(
+def _match_on_rows(
     contribution: Contribution, rows: BoolArray, reference: Array, level: Level
 ) -> tuple[Array, IntArray, BoolArray]:
-    """Match a client's atoms on some rows: atoms signed, scaled and levelled to a component, labels, which are near."""
+    """Match a client's atoms on some rows.
+
+    Return the atoms with the sign, scale and mean of their component, (d, r_k), their labels, and which are near.
+    """
     own, goal = level(np.array(contribution.atoms[rows])), level(reference[rows])
     owner = np.zeros(contribution.n_atoms, dtype=np.int64)
     assignment = assign_atoms(columns_of(unit(own), owner), owner, unit(goal))
     target = np.linalg.norm(goal, axis=0)[assignment.labels]
     scale = assignment.signs * target / np.maximum(np.linalg.norm(own, axis=0), 1e-12)
     scaled = contribution.atoms * scale
-    above = scaled[rows] - own * scale  # a constant for each atom: what levelling took off
+    above = scaled[rows] - own * scale  # the mean that was subtracted, one per atom
     offset = (reference[rows] - goal)[0, assignment.labels] - above[0]
-    near = np.asarray(assignment.distance <= NEAR)
+    near = np.asarray(assignment.distance <= MAX_FILL_DISTANCE)
     return scaled + np.where(near, offset, 0.0), assignment.labels, near
 
 
 def _completed(contribution: Contribution, have: BoolArray, reference: Array, level: Level) -> Contribution:
-    """Fill the entries that a client lacks from the components that its atoms match; zero where they match none."""
+    """Fill the entries that a client lacks from the components that its atoms match; with zero if they match none."""
     if have.all():
         same = np.abs(level(contribution.atoms) - contribution.atoms).max() < 1e-12
         return contribution if same else replace(contribution, atoms=unit(level(contribution.atoms)))
-    scaled, labels, near = _against(contribution, have, reference, level)
+    scaled, labels, near = _match_on_rows(contribution, have, reference, level)
     fill = np.where(near, reference[:, labels], 0.0)
     filled = np.where(have[:, None], scaled, fill)
     filled = np.where(near, level(filled), filled)
-    signs = np.where(np.sum(filled * contribution.atoms, axis=0) < 0, -1.0, 1.0)  # atoms keep the sign they came with
+    signs = np.where(np.sum(filled * contribution.atoms, axis=0) < 0, -1.0, 1.0)  # atoms keep their sign
     return replace(contribution, atoms=unit(filled * signs))

@@ -1,4 +1,4 @@
-"""Step 5: within each group, turn every atom the same way."""
+"""Step 5: align the signs of the atoms of each group."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fedica.blocks.directions import DENSE_SCATTER
 from fedica.blocks.eigen import leading_eigenpairs
 from fedica.blocks.groups import split_by_group
 
-FEW_FEATURES = 128
-"""Up to so many features the scatter matrices of all groups are summed at once; more, and groups are taken in turn."""
-GROUP_BYTES = 2**27
-"""Bytes of a group that are taken into memory."""
+MAX_SCATTER_FEATURES = 128
+"""Up to this many features the scatter matrices of all groups are summed at once; above, group by group."""
+MAX_GROUP_BYTES = 2**27
+"""Bytes up to which a group is loaded into memory."""
 
 
 def align_signs(atoms: Columns, labels: IntArray, n_components: int) -> Array:
@@ -32,7 +32,7 @@ def align_signs(atoms: Columns, labels: IntArray, n_components: int) -> Array:
 
 def leading_axes(atoms: Columns, labels: IntArray, n_components: int) -> Array:
     """Leading left singular vector of each group of atoms, its largest entry positive: (d, r). No group is empty."""
-    if atoms.shape[0] <= FEW_FEATURES:
+    if atoms.shape[0] <= MAX_SCATTER_FEATURES:
         (scatters,) = atoms.total(lambda block, label: (_group_scatters(block, label, n_components),), labels)
         axes = np.linalg.eigh(scatters)[1][:, :, -1].T
     else:
@@ -52,7 +52,7 @@ def _leading_axis(atoms: Columns, labels: IntArray, a: int) -> Array:
     """Leading left singular vector of one group of long atoms."""
     own = np.flatnonzero(labels == a)
     d, n = atoms.shape[0], own.size
-    if 8 * d * n <= GROUP_BYTES and min(d, n) <= DENSE_SCATTER:
+    if 8 * d * n <= MAX_GROUP_BYTES and min(d, n) <= DENSE_SCATTER:
         group = atoms.take(own)
         if d <= n:
             return np.asarray(np.linalg.eigh(group @ group.T)[1][:, -1])
