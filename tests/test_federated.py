@@ -76,9 +76,7 @@ def test_names_of_clients_and_features_travel(federation):
 def test_groups_of_the_wrong_length(federation):
     """One client for each row, not more, not fewer."""
     X, groups, _, _ = federation
-    with pytest.raises(
-        DataError, match=r"groups must name the client of each of the 8000 rows .* shape \(7999,\) came"
-    ):
+    with pytest.raises(DataError, match=r"groups must name the client of each of the 8000 rows .* got shape \(7999,\)"):
         FederatedICA(n_components=3).fit(X, groups=groups[1:])
 
 
@@ -147,7 +145,7 @@ def test_groups_in_any_form(federation, as_labels):
 def test_sources_of_another_width_are_refused(federation):
     """inverse_transform wants one column a component."""
     X, groups, _, _ = federation
-    with pytest.raises(DataError, match=r"shape \(n_samples, 3\).*\(5, 2\) came"):
+    with pytest.raises(DataError, match=r"shape \(n_samples, 3\).*got \(5, 2\)"):
         FederatedICA(n_components=3, random_state=0).fit(X, groups=groups).inverse_transform(np.ones((5, 2)))
 
 

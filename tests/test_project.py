@@ -95,7 +95,7 @@ def test_the_public_names_are_listed_once_and_in_order():
     """``__all__`` is sorted, has no doubles, and dir() shows all of it."""
     assert len(set(fedica.__all__)) == len(fedica.__all__)
     assert set(fedica.__all__) <= set(dir(fedica))
-    assert set(PUBLIC) == set(fedica._ROOM_OF_NAME)
+    assert {name for name in vars(fedica.public) if not name.startswith("_")} == set(PUBLIC)
 
 
 def test_an_unknown_name_is_an_attribute_error():

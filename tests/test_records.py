@@ -62,7 +62,7 @@ def test_what_was_kept_in_extra_becomes_a_field():
         ({"atoms": [["x", "y"], ["z", "w"]]}, "must be numbers"),
         ({"atoms": np.eye(2) * 1j}, "must be real"),
         ({"atoms": np.array([[np.inf, 0], [0, 1]])}, "0 NaN and 1 infinite"),
-        ({"n_samples": 0}, "n_samples must be a whole number of at least 1; 0 came"),
+        ({"n_samples": 0}, "n_samples must be a whole number of at least 1; got 0"),
         ({"n_samples": 2.5}, "n_samples must be a whole number"),
         ({"features": ["x"]}, "names 1 features, but its atoms have 2"),
         ({"features": ["x", "x"]}, "got 'x' more than once"),
@@ -93,7 +93,7 @@ def test_what_was_kept_in_extra_becomes_a_field():
     ],
 )
 def test_a_bad_field_is_one_clear_sentence(fields, sentence):
-    """Who, what was wanted, what came."""
+    """Who, what was expected, what was got."""
     with pytest.raises(ContributionError, match=sentence):
         Contribution(**{"client": "a", "atoms": np.eye(2), "n_samples": 10, **fields})
 
@@ -105,8 +105,8 @@ def test_a_bad_field_is_one_clear_sentence(fields, sentence):
         ({"features": []}, "at least one feature"),
         ({"units": ["V"]}, "units must be one per feature: expected 2, got 1"),
         ({"scales": [1.0, -1.0]}, "scale must be a number above 0"),
-        ({"n_components": 3}, "at most 2; 3 came"),
-        ({"min_samples": 1}, "at least 2; 1 came"),
+        ({"n_components": 3}, "at most 2; got 3"),
+        ({"min_samples": 1}, "at least 2; got 1"),
         ({"declare_samples": "maybe"}, "declare_samples must be one of"),
     ],
 )

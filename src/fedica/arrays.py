@@ -1,6 +1,6 @@
-"""Arrays and scalars made clean: each ``check_*`` returns the clean value or raises one clear sentence.
+"""Array types, and checks of arrays and scalars: each ``check_*`` returns the clean value or raises one clear sentence.
 
-The leaf of the package: of ours it imports the errors alone.
+A leaf of the package: it imports nothing of fedica but the errors.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def polar(matrix: Array) -> Array:
 
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of the array that cannot be written to: records are frozen all the way down."""
+    """Return a view of the array that cannot be written to, for frozen records."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
-    """Turn what scikit-learn accepts as ``random_state`` into a numpy Generator."""
+    """Return a numpy Generator for anything that scikit-learn accepts as ``random_state``."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if random_state is None or isinstance(random_state, np.random.RandomState):
@@ -78,29 +78,29 @@ def check_finite_matrix(values: object, who: str, shape: str) -> Array:
     Parameters
     ----------
     values : array-like
-        What was given.
+        The matrix.
     who : str
-        How the sentence starts: ``"client 'a': data"``.
+        Start of the message: ``"client 'a': data"``.
     shape : str
-        The shape that is wanted, in words: ``"(n_samples, n_features)"``.
+        The expected shape, in words: ``"(n_samples, n_features)"``.
     """
     try:
         raw = np.asarray(values)
         if np.iscomplexobj(raw):
-            raise InputError(f"{who} must be real; complex numbers came. Give the real part, or the modulus.")
+            raise InputError(f"{who} must be real; got complex numbers. Give the real part, or the modulus.")
         array = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{who} must be numbers of shape {shape}; {_describe(values)} came ({error}).") from error
+        raise InputError(f"{who} must be numbers of shape {shape}; got {_describe(values)} ({error}).") from error
     if array.ndim != 2 or 0 in array.shape:
-        raise InputError(f"{who} must have shape {shape}, neither of them zero; {array.shape} came.")
+        raise InputError(f"{who} must have shape {shape}, neither of them zero; got {array.shape}.")
     finite = np.isfinite(array)
     if not finite.all():
         n_nan, n_bad = int(np.isnan(array).sum()), int((~finite).sum())
         row, column = np.argwhere(~finite)[0]
         raise InputError(
-            f"{who} must be finite; {n_nan} NaN and {n_bad - n_nan} infinite values came, the first at row {row}, "
+            f"{who} must be finite; got {n_nan} NaN and {n_bad - n_nan} infinite values, the first at row {row}, "
             f"column {column}. Fill or drop them."
         )
     return array
@@ -115,14 +115,14 @@ def check_data(X: object, who: str = "data") -> Array:
     except InputError as error:
         raise DataError(str(error)) from error
     if array.shape[0] < 2:
-        raise DataError(f"{who} must have at least 2 samples (rows); {array.shape[0]} came.")
+        raise DataError(f"{who} must have at least 2 samples (rows); got {array.shape[0]}.")
     return array
 
 
 def check_atoms(atoms: object, who: str) -> Array:
     """Return atoms as float64 of shape (d, r_k) with unit columns; refuse a zero column.
 
-    Columns that are unit already, to 1e-9, are kept bit by bit.
+    Columns that are unit already, to `UNIT_TOL`, are kept bit for bit.
     """
     array = check_finite_matrix(atoms, who, "(n_features, n_atoms)")
     norms = np.sqrt(np.einsum("ij,ij->j", array, array))  # unlike norm, without a second array of this size
@@ -139,12 +139,12 @@ def check_atoms(atoms: object, who: str) -> Array:
 
 def check_int(value: object, name: str, *, minimum: int, maximum: int | None = None) -> int:
     """Return value as an int between the bounds."""
-    wanted = f"a whole number of at least {minimum}" + ("" if maximum is None else f" and at most {maximum}")
+    expected = f"a whole number of at least {minimum}" + ("" if maximum is None else f" and at most {maximum}")
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise OptionError(f"{name} must be {wanted}; {value!r} came.")
+        raise OptionError(f"{name} must be {expected}; got {value!r}.")
     number = int(value)
     if number < minimum or (maximum is not None and number > maximum):
-        raise OptionError(f"{name} must be {wanted}; {number} came.")
+        raise OptionError(f"{name} must be {expected}; got {number}.")
     return number
 
 
@@ -155,20 +155,20 @@ def check_number(value: object, name: str, *, above: float = -np.inf, below: flo
     except (TypeError, ValueError):
         number = np.nan
     if not above < number < below:
-        raise OptionError(f"{name} must be a number above {above:g} and below {below:g}; {value!r} came.")
+        raise OptionError(f"{name} must be a number above {above:g} and below {below:g}; got {value!r}.")
     return number
 
 
 def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
-    """Return value if it is one of the names, else say which there are."""
+    """Return value if it is one of the choices."""
     names = tuple(choices)
     if not isinstance(value, str) or value not in names:
-        raise OptionError(f"{name} must be one of {', '.join(map(repr, names))}; {value!r:.100} came.")
+        raise OptionError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r:.100}.")
     return value
 
 
 def pick(value: object, name: str, table: Mapping[str, _Choice]) -> _Choice:
-    """Return what the table holds under value: choices are a dict from name to function."""
+    """Return the entry of the table whose name is value."""
     return table[check_choice(value, name, table)]
 
 

@@ -20,12 +20,13 @@ from fedica.local.unmixing import Unmixing
 from fedica.records import Contribution, Rejection
 from fedica.server import aggregate
 from fedica.server.admit import ON_BAD
+from fedica.text import list_names
 
 
 class FederatedICA(Unmixing):
-    """Learn one mixing matrix from the rows of many clients, each of which only ever shows its atoms.
+    """Learn one mixing matrix from the rows of many clients, each of which shares its atoms alone.
 
-    Every client's rows are fitted by `LocalICA` on their own; `fedica.aggregate` combines what they find.
+    Every client's rows are fitted by `LocalICA` separately; `fedica.aggregate` combines the atoms.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class FederatedICA(Unmixing):
     tol, max_iter : float, int
         When a client's solver stops, as in `LocalICA`.
     on_bad : {"raise", "reject"}
-        What to do when one client's rows cannot be fitted or do not fit the others: stop, or go on without it.
+        When a client's rows cannot be fitted, or its atoms do not fit the others: stop, or go on without it.
     n_jobs : int, optional
         How many clients are fitted at the same time.
     random_state : int, RandomState, Generator or None
@@ -52,15 +53,15 @@ class FederatedICA(Unmixing):
     components_ : ndarray of shape (n_components, n_features)
         Its pseudo-inverse: ``S = (X - mean_) @ components_.T``.
     mean_ : ndarray of shape (n_features,)
-        Mean of each feature over all rows of the clients that were not left out.
+        Mean of each feature over all rows of the clients that were not rejected.
     aggregate_ : Aggregate
-        All that the server knows: support and spread of each component, trust of each client, what was left out.
+        The result of the server: support and spread of each component, trust of each client, rejections.
     contributions_ : list of Contribution
-        What each client sent.
+        The contribution of each client.
     rejected_ : tuple of Rejection
-        Clients that were left out, and why.
+        Clients that were rejected, and why.
     n_iter_ : int
-        Iterations of the client whose solver took most.
+        Most iterations of any client's solver.
     n_features_in_ : int
         d.
     feature_names_in_ : ndarray of str
@@ -115,7 +116,7 @@ class FederatedICA(Unmixing):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Fit every client on its own rows, and combine what they find.
+        """Fit every client on its own rows, and combine their atoms.
 
         Parameters
         ----------
@@ -147,12 +148,7 @@ class FederatedICA(Unmixing):
         )
         for issue in _one_of_each_kind(answers):
             warnings.warn(issue, stacklevel=2)
-        failed = [a.sent for a in answers if isinstance(a.sent, Rejection)]
-        if failed and self.on_bad == "raise":
-            raise DataError(failed[0].reason)
-        self.contributions_ = [a.sent for a in answers if isinstance(a.sent, Contribution)]
-        if not self.contributions_:
-            raise DataError(f"none of the {len(failed)} clients could be fitted; the first: {failed[0].reason}")
+        self.contributions_, failed = _sent(answers, self.on_bad)
         self.aggregate_ = aggregate(
             self.contributions_,
             self.n_components,
@@ -173,7 +169,7 @@ class FederatedICA(Unmixing):
         return self
 
     def _local(self) -> LocalICA:
-        """Return what every client runs, its settings checked: a wrong name is nobody's data."""
+        """Return what every client runs. Validate settings before fitting any client."""
         local = LocalICA(
             self.n_components,
             solver=self.solver,
@@ -187,14 +183,14 @@ class FederatedICA(Unmixing):
 
 
 def _rows_of_clients(groups: ArrayLike | None, n_samples: int) -> tuple[list[str], list[NDArray[np.int64]]]:
-    """Name the clients, sorted, and say which rows are whose."""
+    """Return the names of the clients, sorted, and the rows of each."""
     if groups is None:
         return ["client"], [np.arange(n_samples)]
     labels = np.asarray(groups)
     if labels.shape != (n_samples,):
         raise DataError(
             f"groups must name the client of each of the {n_samples} rows of X, shape ({n_samples},); "
-            f"shape {labels.shape} came."
+            f"got shape {labels.shape}."
         )
     if labels.dtype.kind not in "iubU":
         labels = _as_names(labels)
@@ -204,7 +200,7 @@ def _rows_of_clients(groups: ArrayLike | None, n_samples: int) -> tuple[list[str
 
 
 def _as_names(labels: NDArray[Any]) -> NDArray[np.str_]:
-    """Return the label of each row as a text; None, NaN, and what pandas writes for them, name nobody."""
+    """Return the label of each row as text; refuse None, NaN, and what pandas writes for them."""
     missing = [
         row
         for row, label in enumerate(labels.tolist())
@@ -220,7 +216,7 @@ def _as_names(labels: NDArray[Any]) -> NDArray[np.str_]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What comes of fitting one client: what it sends or why it cannot, its iterations, what is to be warned of."""
+    """The result of fitting one client: its contribution or rejection, its iterations, and its warnings."""
 
     sent: Contribution | Rejection
     n_iter: int = 0
@@ -230,18 +226,29 @@ class Answer:
 def _fit_client(
     local: LocalICA, client: str, rows: NDArray[Any], features: tuple[str, ...] | None, seed: int
 ) -> Answer:
-    """Fit one client; whatever is wrong with its rows is said in its name."""
+    """Fit one client; what is wrong with its rows becomes a rejection that names it."""
     rng = np.random.default_rng([seed, zlib.crc32(client.encode())])
     try:
         local = clone(local).set_params(random_state=rng)
-        issues = local._find(rows)
+        issues = local._fit(rows)
         return Answer(local.contribution(client, features=features), local.n_iter_, issues)
     except InputError as error:
         return Answer(Rejection.of_error(client, error, before=f"client {client!r}: "))
 
 
-def _one_of_each_kind(answers: Sequence[Answer], most: int = 5) -> list[Warning]:
-    """Return one warning of each class, which names the clients that it is about and gives the first one's sentence."""
+def _sent(answers: Sequence[Answer], on_bad: str) -> tuple[list[Contribution], list[Rejection]]:
+    """Return the contributions and the rejections, unless none can be used or one rejection is an error."""
+    failed = [a.sent for a in answers if isinstance(a.sent, Rejection)]
+    contributions = [a.sent for a in answers if isinstance(a.sent, Contribution)]
+    if failed and on_bad == "raise":
+        raise DataError(failed[0].reason)
+    if not contributions:
+        raise DataError(f"none of the {len(failed)} clients could be fitted; the first: {failed[0].reason}")
+    return contributions, failed
+
+
+def _one_of_each_kind(answers: Sequence[Answer]) -> list[Warning]:
+    """Return one warning of each class, with the clients that it is about and the sentence of the first."""
     found: dict[type[Warning], list[tuple[str, Warning]]] = {}
     for answer in answers:
         for issue in answer.issues:
@@ -251,6 +258,6 @@ def _one_of_each_kind(answers: Sequence[Answer], most: int = 5) -> list[Warning]
     kinds = []
     for kind, about in found.items():
         clients = list(dict.fromkeys(client for client, _ in about))
-        named = ", ".join(map(repr, clients[:most])) + (", ..." if len(clients) > most else "")
-        kinds.append(kind(f"{len(clients)} of {len(answers)} clients ({named}); of the first: {about[0][1]}"))
+        who = f"{len(clients)} of {len(answers)} clients ({list_names(clients)})"
+        kinds.append(kind(f"{who}; of the first: {about[0][1]}"))
     return kinds

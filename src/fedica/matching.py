@@ -17,7 +17,7 @@ class Match:
     Parameters
     ----------
     labels : ndarray of shape (m,)
-        Column of the reference for each atom; -1 when there are more atoms than columns and this one got none.
+        Column of the reference for each atom; -1 for an atom without one, where there are more atoms than columns.
     signs : ndarray of shape (m,)
         +1 or -1, so that ``atoms * signs`` points along ``reference[:, labels]``; +1 where the label is -1.
     cosines : ndarray of shape (m,)
@@ -38,7 +38,7 @@ def match(atoms: Array, reference: Array) -> Match:
 
 
 def match_clients(atoms: Array, client_of_atom: IntArray, reference: Array) -> Match:
-    """Match every client's atoms to the reference by itself: a client gives each column at most one atom.
+    """Match the atoms of every client to the reference separately: a column gets at most one atom of each client.
 
     atoms : (d, R), unit columns; client_of_atom : (R,), sorted, so that a client's atoms lie side by side;
     reference : (d, r).
@@ -49,8 +49,8 @@ def match_clients(atoms: Array, client_of_atom: IntArray, reference: Array) -> M
 def match_similarity(similarity: Array, client_of_atom: IntArray) -> Match:
     """Match from signed similarities. similarity : (R, r); client_of_atom : (R,), sorted.
 
-    Where a client's atoms each prefer another column, those preferences are the optimum; only the clients whose atoms
-    compete need a linear assignment.
+    Where the atoms of a client are most similar to distinct columns, these are the optimum; only clients whose atoms
+    compete for a column need a linear assignment.
     """
     n_atoms, n_columns = similarity.shape
     strength = np.abs(similarity)

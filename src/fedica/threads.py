@@ -1,9 +1,9 @@
-"""Blocks in parallel without fighting over cores.
+"""Blocks in parallel threads, with BLAS on one thread.
 
-BLAS libraries start threads inside every product; on the small products of a block that costs more than it gives (up
+BLAS libraries start threads inside every product; on the small products of a block that costs more than it gains (up
 to twenty times, when cores are shared), and inside joblib workers it oversubscribes. Here BLAS runs on one thread and
-the blocks are spread over as many threads as BLAS was allowed, which is one inside a joblib worker. Results are taken
-in the order of the blocks, so that sums do not depend on the number of threads.
+the blocks are spread over as many threads as BLAS was allowed, which is one inside a joblib worker. Results are
+returned in the order of the blocks, so that sums do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _n_threads: ContextVar[int] = ContextVar("fedica_n_threads", default=1)
 
 
 class _BlasThreads:
-    """The BLAS setting is the whole process's: the first that comes in lowers it, the last one out restores it."""
+    """The BLAS setting belongs to the whole process: the first user lowers it, the last one restores it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -45,7 +45,7 @@ class _BlasThreads:
             return min(allowed, default=1)
 
     def leave(self) -> None:
-        """Restore the setting, if nobody else is in."""
+        """Restore the setting after the last user."""
         with self._lock:
             self._users -= 1
             if self._users == 0:
@@ -57,7 +57,7 @@ _blas_threads = _BlasThreads()
 
 @lru_cache(maxsize=1)
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries: once is enough
+    return ThreadpoolController()  # it searches all loaded libraries: once is enough
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def threads_for_blocks() -> Iterator[int]:
 
 @contextmanager
 def one_openmp_thread() -> Iterator[None]:
-    """Within this context OpenMP (scikit-learn's k-means) runs on one thread: its sums then have one order."""
+    """Within this context OpenMP (scikit-learn's k-means) runs on one thread, so that its sums have one order."""
     with _controller().limit(limits=1, user_api="openmp"):
         yield
 
@@ -85,7 +85,7 @@ def in_order(function: Callable[[_Block], _Result], blocks: Iterable[_Block], *,
     Parameters
     ----------
     function : callable
-        What to do with a block; numpy releases the interpreter while it computes.
+        Applied to every block; numpy releases the interpreter lock while it computes.
     blocks : iterable
         Read a few blocks ahead, never whole.
     work : float

@@ -108,7 +108,7 @@ def test_sources_of_a_source_are_a_source(make_mixture):
         assert blocks[0].dtype == np.float32
         np.testing.assert_allclose(np.concatenate(blocks), expected, atol=1e-5)
     np.testing.assert_allclose(np.concatenate(list(local.transform(iter([X[:9], X[9:]])))), expected)
-    with pytest.raises(DataError, match="3 features; 4 were fitted"):
+    with pytest.raises(DataError, match="the 4 features that were fitted; got 3"):
         list(local.transform([X[:, :3]]))
 
 

@@ -10,9 +10,9 @@ from sklearn.decomposition import FastICA
 
 from fedica.blocks import rows_of
 from fedica.ica.l4 import ascend, l4
-from fedica.ica.moments import gather
-from fedica.ica.newton import finish
-from fedica.ica.one_unit import over
+from fedica.ica.moments import gather_moments
+from fedica.ica.newton import newton_ascent
+from fedica.ica.one_unit import gradient_over
 from fedica.ica.rotation import random_rotation
 from fedica.ica.whitened import Whitened
 from fedica.ica.whitening import whiten
@@ -41,13 +41,13 @@ def test_l4_ends_at_a_maximum(r, make_mixture):
     rng = np.random.default_rng(0)
     R = l4(data, n_init=1, tol=1e-10, max_iter=1000, rng=rng).matrix
     np.testing.assert_allclose(R.T @ R, np.eye(r), atol=1e-12)
-    product = R.T @ over(data)(R)
+    product = R.T @ gradient_over(data)(R)
     np.testing.assert_allclose(product, product.T, atol=1e-7)
     height = np.trace(product)
     for _ in range(20):
         turn, _ = np.linalg.qr(np.eye(r) + 0.05 * rng.standard_normal((r, r)))
         nearby = R @ turn
-        assert np.sum(nearby * over(data)(nearby)) < height
+        assert np.sum(nearby * gradient_over(data)(nearby)) < height
 
 
 def test_moments_and_data_give_the_same_rotation(make_mixture):
@@ -56,8 +56,8 @@ def test_moments_and_data_give_the_same_rotation(make_mixture):
     whitening, _ = whiten(rows_of(X))
     data = Whitened(rows_of(X, 500), whitening)
     start = random_rotation(8, np.random.default_rng(0))[None]
-    (by_moments,) = ascend(gather(data).gradient, start, tol=1e-10, max_iter=500)
-    (by_data,) = ascend(over(data), start, tol=1e-10, max_iter=500)
+    (by_moments,) = ascend(gather_moments(data).gradient, start, tol=1e-10, max_iter=500)
+    (by_data,) = ascend(gradient_over(data), start, tol=1e-10, max_iter=500)
     np.testing.assert_allclose(by_moments.matrix, by_data.matrix, atol=1e-8)
     assert by_moments.n_iter == by_data.n_iter
 
@@ -66,10 +66,10 @@ def test_the_objective_never_falls(make_mixture):
     """More iterations never lower the objective, even far from the end and with sub-Gaussian sources about."""
     X, _, _ = make_mixture("mixed", 500, 6)
     whitening, _ = whiten(rows_of(X))
-    moments = gather(Whitened(rows_of(X), whitening))
+    moments = gather_moments(Whitened(rows_of(X), whitening))
     start = random_rotation(6, np.random.default_rng(3))
     by_fixed_point = [ascend(moments.gradient, start[None], tol=1e-12, max_iter=k)[0].matrix for k in range(1, 30)]
-    by_newton = [finish(moments, start, tol=1e-12, max_iter=k).matrix for k in range(1, 12)]
+    by_newton = [newton_ascent(moments, start, tol=1e-12, max_iter=k).matrix for k in range(1, 12)]
     for ends in (by_fixed_point, by_newton):
         heights = [float(np.sum(R * moments.gradient(R))) for R in ends]
         assert (np.diff(heights) >= -1e-9).all()
@@ -80,10 +80,10 @@ def test_newton_doubles_the_digits_where_the_fixed_point_creeps(make_mixture):
     """On few samples the fixed point is still moving after 500 steps; Newton's method ends at the same maximum."""
     X, _, _ = make_mixture("uniform", 1000, 10)
     whitening, _ = whiten(rows_of(X))
-    moments = gather(Whitened(rows_of(X), whitening))
+    moments = gather_moments(Whitened(rows_of(X), whitening))
     (creeping,) = ascend(moments.gradient, random_rotation(10, np.random.default_rng(0))[None], tol=1e-10, max_iter=500)
     assert not creeping.converged
-    end = finish(moments, creeping.matrix, tol=1e-10, max_iter=20)
+    end = newton_ascent(moments, creeping.matrix, tol=1e-10, max_iter=20)
     assert end.converged
     product = end.matrix.T @ moments.gradient(end.matrix)
     np.testing.assert_allclose(product, product.T, atol=1e-12)
@@ -95,7 +95,7 @@ def test_the_best_of_several_starts_wins(make_mixture):
     X, _, _ = make_mixture("uniform", 5000, 10)
     whitening, _ = whiten(rows_of(X))
     data = Whitened(rows_of(X), whitening)
-    gradient = gather(data).gradient
+    gradient = gather_moments(data).gradient
 
     def height(rotation):
         return float(np.sum(rotation.matrix * gradient(rotation.matrix)))

@@ -7,8 +7,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from fedica.blocks import rows_of
-from fedica.ica.moments import gather
-from fedica.ica.one_unit import excess_kurtosis, follow, over
+from fedica.ica.moments import gather_moments
+from fedica.ica.one_unit import excess_kurtosis, follow, gradient_over
 from fedica.ica.whitened import Whitened, cube, logcosh
 from fedica.ica.whitening import whiten
 from fedica.threads import threads_for_blocks
@@ -21,7 +21,7 @@ def Z():
 
 def test_moments_hold_every_fourth_moment(Z):
     """The matrix holds E[z_i z_j z_k z_l], as a plain einsum computes it."""
-    moments = gather(Whitened(rows_of(Z)))
+    moments = gather_moments(Whitened(rows_of(Z)))
     tensor = np.einsum("ni,nj,nk,nl->ijkl", Z, Z, Z, Z) / 700
     rows, columns = np.triu_indices(5)
     np.testing.assert_allclose(moments.matrix, tensor[rows, columns][:, rows, columns], rtol=1e-12, atol=1e-12)
@@ -31,7 +31,7 @@ def test_moments_hold_every_fourth_moment(Z):
 def test_moments_do_not_depend_on_the_blocks(Z, block_rows):
     """Any block size gives the same moments."""
     np.testing.assert_allclose(
-        gather(Whitened(rows_of(Z, block_rows))).matrix, gather(Whitened(rows_of(Z))).matrix, rtol=1e-12
+        gather_moments(Whitened(rows_of(Z, block_rows))).matrix, gather_moments(Whitened(rows_of(Z))).matrix, rtol=1e-12
     )
 
 
@@ -39,8 +39,8 @@ def test_gradient_through_moments_equals_the_pass_over_data(Z):
     """E[z (w'z)^3] is the same from the moments, from blocks, and by definition."""
     data, directions = Whitened(rows_of(Z)), np.random.default_rng(1).standard_normal((5, 8))
     expected = Z.T @ (Z @ directions) ** 3 / 700
-    np.testing.assert_allclose(gather(data).gradient(directions), expected, rtol=1e-11)
-    np.testing.assert_allclose(over(data)(directions), expected, rtol=1e-11)
+    np.testing.assert_allclose(gather_moments(data).gradient(directions), expected, rtol=1e-11)
+    np.testing.assert_allclose(gradient_over(data)(directions), expected, rtol=1e-11)
 
 
 def test_contraction_is_the_definition(Z):
@@ -49,7 +49,9 @@ def test_contraction_is_the_definition(Z):
     symmetric = raw + np.swapaxes(raw, 1, 2)
     weights = np.einsum("ni,gij,nj->gn", Z, symmetric, Z)
     expected = np.einsum("gn,ni,nj->gij", weights, Z, Z) / 700
-    np.testing.assert_allclose(gather(Whitened(rows_of(Z))).contract(symmetric), expected, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(
+        gather_moments(Whitened(rows_of(Z))).contract(symmetric), expected, rtol=1e-10, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("d", [5, 12])
@@ -85,7 +87,7 @@ def test_followed_directions_end_where_kurtosis_is_stationary():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.laplace(size=(4000, 2)), rng.uniform(-1, 1, size=(4000, 2))])
     whitening, _ = whiten(rows_of(X))
-    gradient = gather(Whitened(rows_of(X), whitening)).gradient
+    gradient = gather_moments(Whitened(rows_of(X), whitening)).gradient
     ends = follow(gradient, np.linalg.qr(rng.standard_normal((4, 4)))[0], tol=1e-10, max_iter=200)
     slope = gradient(ends.directions)
     tangent = slope - ends.directions * np.sum(slope * ends.directions, axis=0)

@@ -83,7 +83,7 @@ def test_deflation_finds_distinct_columns_even_in_noise():
 def test_the_moments_start_refuses_what_would_not_fit():
     """More than 100 components would need gigabytes of fourth moments: refused with the remedy."""
     X = np.random.default_rng(0).standard_normal((300, 101))
-    with pytest.raises(OptionError, match=r"at most 100 components; 101 came. Use init='random'"):
+    with pytest.raises(OptionError, match=r"at most 100 components; got 101. Use init='random'"):
         LocalICA(solver="deflation").fit(X)
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fedica.blocks import rows_of
 from fedica.errors import DataError
-from fedica.ica.moments import gather
+from fedica.ica.moments import gather_moments
 from fedica.ica.stream import MomentStream
 from fedica.ica.whitened import Whitened
 from fedica.ica.whitening import whiten
@@ -37,7 +37,7 @@ def _moments(X, blocks):
     for block in blocks:
         stream.add(block)
     whitening, _ = whiten(rows_of(X))
-    return stream.whitened(whitening).matrix, gather(Whitened(rows_of(X), whitening)).matrix
+    return stream.whitened(whitening).matrix, gather_moments(Whitened(rows_of(X), whitening)).matrix
 
 
 @given(cuts=st.lists(st.integers(0, 2500), max_size=8), seed=st.integers(0, 100))
@@ -206,7 +206,7 @@ def test_more_than_100_features_are_refused_with_the_reason():
 @pytest.mark.parametrize("solver", ["fastica", "picard"])
 def test_solvers_that_need_samples_are_refused(solver):
     """Moments are all that a stream keeps; scikit-learn sees no such method, a person a sentence."""
-    with pytest.raises(AttributeError, match=rf"moments of the samples alone.*'{solver}' came"):
+    with pytest.raises(AttributeError, match=rf"moments of the samples alone.*got '{solver}'"):
         LocalICA(solver=solver).partial_fit(np.ones((5, 2)))
 
 
@@ -216,7 +216,7 @@ def test_a_bad_block_is_refused_and_changes_nothing(make_mixture):
     local = _streamed([X[:1000]])
     bad = X[:5].copy()
     bad[2, 1] = np.nan
-    with pytest.raises(DataError, match="1 NaN and 0 infinity values came, the first at row 2, column 1"):
+    with pytest.raises(DataError, match="got 1 NaN and 0 infinite values, the first at row 2, column 1"):
         local.partial_fit(bad)
     with pytest.raises(DataError, match="X has 2 features, but LocalICA is expecting 3"):
         local.partial_fit(X[:, :2])

@@ -100,7 +100,7 @@ def test_sources_of_a_dask_array_are_one(X):
         (lambda: da.ones((10, 2), dtype=complex), "complex128"),
         (lambda: da.ones((1, 2)), r"at least 2 samples .*got \(1, 2\)"),
         (lambda: dask.delayed(1), "takes arrays; got Delayed"),
-        (lambda: da.from_array(np.array([[1.0, 2.0], [3.0, np.inf], [0.0, 1.0]]), chunks=1), "1 infinity .* row 1"),
+        (lambda: da.from_array(np.array([[1.0, 2.0], [3.0, np.inf], [0.0, 1.0]]), chunks=1), "1 infinite .* row 1"),
     ],
 )
 def test_bad_dask_data_is_refused_in_one_sentence(make, sentence):

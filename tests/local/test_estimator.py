@@ -201,8 +201,8 @@ def test_the_contribution_carries_what_the_server_needs(make_mixture):
 @pytest.mark.parametrize(
     ("X", "sentence"),
     [
-        (np.array([[1.0, np.nan], [2.0, 3.0], [4.0, 1.0]]), "1 NaN and 0 infinity"),
-        (np.array([[1.0, 2.0], [np.inf, 3.0], [4.0, 1.0]]), "0 NaN and 1 infinity"),
+        (np.array([[1.0, np.nan], [2.0, 3.0], [4.0, 1.0]]), "1 NaN and 0 infinite"),
+        (np.array([[1.0, 2.0], [np.inf, 3.0], [4.0, 1.0]]), "0 NaN and 1 infinite"),
         (np.ones((10, 3)), "all 3 features are constant"),
         (np.random.default_rng(0).standard_normal((3, 8)), "n_components=4 needs at least as many samples"),
         (np.random.default_rng(0).standard_normal((30, 3)), "n_components=4 needs at least as many features"),
@@ -243,7 +243,7 @@ def test_bad_options_are_refused_in_one_sentence(options, sentence):
 def test_sources_of_another_width_are_refused(make_mixture):
     """inverse_transform wants one column a component."""
     X, _, _ = make_mixture("laplace", 300, 3)
-    with pytest.raises(DataError, match=r"shape \(n_samples, 2\).*\(5, 3\) came"):
+    with pytest.raises(DataError, match=r"shape \(n_samples, 2\).*got \(5, 3\)"):
         LocalICA(2, random_state=0).fit(X).inverse_transform(np.ones((5, 3)))
 
 

@@ -194,5 +194,5 @@ def test_rejections_reach_the_result(make_federation):
 
 def test_on_bad_must_be_known():
     """No third way."""
-    with pytest.raises(OptionError, match="on_bad must be one of 'raise', 'reject'; 'ignore' came"):
+    with pytest.raises(OptionError, match="on_bad must be one of 'raise', 'reject'; got 'ignore'"):
         admit([contribution("a")], on_bad="ignore")

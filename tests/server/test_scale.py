@@ -307,7 +307,7 @@ class TestExactness:
         rng = np.random.default_rng(0)
         atoms = unit(rng.standard_normal((d, 5)) @ rng.standard_normal((5, R)) + 0.01 * rng.standard_normal((d, R)))
         direct = leading_directions(columns_of(atoms), 5)
-        monkeypatch.setattr("fedica.blocks.directions.DENSE_SCATTER", min(d, R) if d > R else 1)
+        monkeypatch.setattr("fedica.blocks.directions.MAX_DENSE_SCATTER", min(d, R) if d > R else 1)
         other = leading_directions(columns_of(atoms), 5)
         assert np.allclose(direct.axes.T @ direct.axes, other.axes.T @ other.axes, atol=1e-6)
         assert np.allclose(direct.values, other.values, rtol=1e-8)

@@ -174,7 +174,7 @@ def test_another_method_can_be_measured_on_the_same_contributions(tmp_path):
 
 def test_unknown_presets_and_methods_are_refused(tmp_path):
     """The sentence says which there are."""
-    with pytest.raises(OptionError, match="'paper', 'code'; 'text' came"):
+    with pytest.raises(OptionError, match="'paper', 'code'; got 'text'"):
         figure1.figure1_jobs("text")
-    with pytest.raises(OptionError, match="'magic' came"):
+    with pytest.raises(OptionError, match="got 'magic'"):
         figure1.reproduce_figure1("code", folder=tmp_path, also=["magic"])

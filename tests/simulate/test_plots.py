@@ -36,7 +36,7 @@ def test_lines_are_medians_with_quartiles_or_means():
     np.testing.assert_array_equal([mean.centre, mean.low, mean.high], [[3], [3], [3]])
     assert median.at(2) == 3
     assert np.isnan(median.at(5))
-    with pytest.raises(OptionError, match="'mode' came"):
+    with pytest.raises(OptionError, match="got 'mode'"):
         summarise(rows, "sf-ica", centre="mode")
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from fedica.blocks.arrays import ArrayBlocks, Blocks, add
 from fedica.blocks.columns import Columns, columns_of
 from fedica.blocks.cuts import Parts, block_bounds
-from fedica.blocks.directions import DENSE_SCATTER, Directions, leading_directions
+from fedica.blocks.directions import MAX_DENSE_SCATTER, Directions, leading_directions
 from fedica.blocks.eigen import Eigenpairs, leading_eigenpairs
 from fedica.blocks.iterables import EachBlock, as_block
 from fedica.blocks.rows import is_dask, is_lazy, rows_of
 from fedica.blocks.spool import Spool
 
 __all__ = [
-    "DENSE_SCATTER",
+    "MAX_DENSE_SCATTER",
     "ArrayBlocks",
     "Blocks",
     "Columns",

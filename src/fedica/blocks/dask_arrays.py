@@ -32,7 +32,7 @@ BRANCHES = 8
 class DaskBlocks(Blocks):
     """Blocks of a Dask array, read where its chunks are.
 
-    Every pass computes the array again: ``persist()`` it first if that is dear and the cluster has the memory.
+    Every pass computes the array again: ``persist()`` it first if that is expensive and the cluster has the memory.
 
     Parameters
     ----------

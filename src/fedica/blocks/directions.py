@@ -1,4 +1,4 @@
-"""Where the atoms lie: the leading directions of their scatter, which carry all that the grouping needs."""
+"""The leading directions of the scatter of the atoms, which carry all that the grouping needs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fedica.arrays import Array, unit
 from fedica.blocks.columns import Columns
 from fedica.blocks.eigen import leading_eigenpairs
 
-DENSE_SCATTER = 1_500
-"""Up to so many features, or atoms, their square matrix of products is reduced; above, a Krylov method is used."""
+MAX_DENSE_SCATTER = 1_500
+"""Up to this many features, or atoms, their square matrix of products is decomposed; above, a Krylov method is used."""
 
 SPARE = 10
-"""Directions beyond those that are wanted that the Krylov method works with: they make it converge."""
+"""Directions beyond the wanted ones in the Krylov method: they speed up its convergence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +33,15 @@ class Directions:
     values: Array
 
     def coordinates(self, atoms: Columns) -> Columns:
-        """See the atoms in these directions: (p, R)."""
+        """Return the coordinates of the atoms in these directions: (p, R)."""
         axes = self.axes
         return atoms.seen(lambda block: axes @ block, axes.shape[0])
 
     def whitened(self, atoms: Columns) -> Columns:
-        """See the atoms stretched so that all directions are alike: unit columns, (p, R).
+        """Return the atoms whitened, so that all directions have the same scatter: unit columns, (p, R).
 
-        A general mixing matrix squeezes its columns together and blurs the groups; where A has full rank,
-        (A A')^(-1/2) A has orthonormal columns, which is what Algorithm 1 assumes.
+        The columns of a general mixing matrix are close to one another, which blurs the groups; where A has full rank,
+        (A A')^(-1/2) A has orthonormal columns, as Algorithm 1 assumes.
         """
         scale = 1 / np.sqrt(np.maximum(self.values, 1e-9 * self.values[0]))
         stretch = scale[:, None] * self.axes
@@ -51,16 +51,16 @@ class Directions:
 def leading_directions(atoms: Columns, n_directions: int, *, margin: int = 0) -> Directions:
     """Find the leading directions of the scatter, and ``margin`` more; all of them if that is d. atoms : (d, R).
 
-    Where there are too many features and atoms to reduce a matrix of that size, the first n_directions are found to
-    1e-6, and the others as far as that takes them.
+    With more than `MAX_DENSE_SCATTER` features and atoms a Krylov method finds the first n_directions to 1e-6, and the
+    others to what accuracy they have by then.
     """
     d, n_atoms = atoms.shape
     keep = min(n_directions + margin, d)
-    if d <= DENSE_SCATTER:
+    if d <= MAX_DENSE_SCATTER:
         (scatter,) = atoms.total(lambda block: (block @ block.T,))
         values, vectors = np.linalg.eigh(scatter)
         return Directions(vectors[:, : -keep - 1 : -1].T.copy(), np.maximum(values[: -keep - 1 : -1], 0))
-    if n_atoms <= DENSE_SCATTER:  # fewer atoms than features: through the smaller Gram matrix
+    if n_atoms <= MAX_DENSE_SCATTER:  # fewer atoms than features: through the smaller Gram matrix
         whole = atoms.whole()
         values, vectors = np.linalg.eigh(whole.T @ whole)
         keep = min(keep, int((values > 1e-12 * values[-1]).sum()))

@@ -9,13 +9,13 @@ import numpy as np
 
 from fedica.arrays import Array
 
-MOST_BLOCKS = 5
-"""The subspace grows to so many times its first size, then it starts again from its best vectors."""
+MAX_BLOCKS = 5
+"""The subspace grows to this many times its first size, then it is restarted from its best vectors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Eigenpairs:
-    """What was found, and how exactly.
+    """Leading eigenvalues and eigenvectors.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Eigenpairs:
     vectors : ndarray of shape (n, m)
         Orthonormal columns.
     residual : float
-        Largest ||M u - value u|| over the wanted pairs, over the largest value: each lies so near an exact eigenvalue.
+        Largest ||M u - value u|| of the wanted pairs, relative to the largest value: it bounds the error of each.
     """
 
     values: Array
@@ -33,7 +33,7 @@ class Eigenpairs:
 
 
 def leading_eigenpairs(
-    product: Callable[[Array], Array], start: Array, n_wanted: int, *, tol: float = 1e-10, most_steps: int = 60
+    product: Callable[[Array], Array], start: Array, n_wanted: int, *, tol: float = 1e-10, max_iter: int = 60
 ) -> Eigenpairs:
     """Find the largest eigenvalues of M in a block Krylov subspace that is restarted from its best vectors.
 
@@ -42,22 +42,22 @@ def leading_eigenpairs(
     product : callable
         M times a matrix of shape (n, m).
     start : ndarray of shape (n, width)
-        Where to begin; a subspace near the wanted one saves steps. More columns than are wanted speed up the rest.
+        The first subspace; one near the result saves steps. More columns than are wanted speed up convergence.
     n_wanted : int
         How many pairs must converge.
     tol : float
         The residual at which to stop.
-    most_steps : int
-        When to stop in any case: the residual then says how far it came.
+    max_iter : int
+        The most steps; the residual then tells the accuracy that was reached.
     """
     n, width = start.shape
     basis = np.linalg.qr(start)[0]
     image = product(basis)
-    for _ in range(most_steps):
+    for _ in range(max_iter):
         inside = basis.T @ image
         values, turn = np.linalg.eigh((inside + inside.T) / 2)
         ritz, turn = values[::-1], turn[:, ::-1]
-        if basis.shape[1] + width > min(n, MOST_BLOCKS * width):
+        if basis.shape[1] + width > min(n, MAX_BLOCKS * width):
             ritz, turn = ritz[:width], turn[:, :width]  # restart from the best
         basis, image = basis @ turn, image @ turn
         away = image[:, :width] - basis[:, :width] * ritz[:width]

@@ -1,4 +1,4 @@
-"""Contributions of any number in bounded memory: their atoms go to temporary files once they are many."""
+"""Any number of contributions in bounded memory: beyond a limit their atoms are kept in temporary files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedica.blocks.arrays import release_pages
 from fedica.records import Contribution
 
 SPOOL_BYTES = 2**28
-"""Bytes of atoms that are kept in memory; what comes after goes to files."""
+"""Bytes of atoms that are kept in memory; further ones go to files."""
 FILE_BYTES = 2**26
 """Bytes of atoms in one temporary file."""
 

@@ -1,1 +1,38 @@
-"""ICA itself: whitening, solvers, moments. Data in, rotation out; used by clients and by the server."""
+"""Independent component analysis of blocks of samples: whitening, moments and solvers, from data to a rotation."""
+
+from __future__ import annotations
+
+from fedica.ica.moments import FourthMoments, gather_moments
+from fedica.ica.rotation import Rotation
+from fedica.ica.solvers import SOLVERS, Solver, check_fits_memory
+from fedica.ica.stream import MomentStream
+from fedica.ica.whitened import Whitened
+from fedica.ica.whitening import (
+    Scatter,
+    Whitening,
+    choose_rank_tol,
+    merge_scatters,
+    not_finite_error,
+    scatter,
+    whiten,
+    whiten_sums,
+)
+
+__all__ = [
+    "SOLVERS",
+    "FourthMoments",
+    "MomentStream",
+    "Rotation",
+    "Scatter",
+    "Solver",
+    "Whitened",
+    "Whitening",
+    "check_fits_memory",
+    "choose_rank_tol",
+    "gather_moments",
+    "merge_scatters",
+    "not_finite_error",
+    "scatter",
+    "whiten",
+    "whiten_sums",
+]

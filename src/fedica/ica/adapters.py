@@ -1,4 +1,4 @@
-"""Well-kept solvers of other libraries, run on whitened data: scikit-learn's FastICA and picard."""
+"""Solvers of other libraries, run on whitened data: scikit-learn's FastICA and picard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedica.ica.rotation import Rotation, random_rotation
 from fedica.ica.whitened import Whitened
 
 Run = Callable[[Array, Array], tuple[Array, int, bool]]
-"""From Z (n, r) and a start (r, r) to the rotation, its iterations, and whether it settled."""
+"""From Z (n, r) and a start (r, r) to the rotation, its iterations, and whether it converged."""
 
 
 def fastica(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: np.random.Generator) -> Rotation:
@@ -24,7 +24,7 @@ def fastica(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rn
 
     tol : as everywhere an angle in radians; scikit-learn compares cosines, so it gets tol^2 / 2. ``None``: its default.
     """
-    FastICA = import_module("sklearn.decomposition").FastICA  # when it is wanted: it brings a hundred modules
+    FastICA = import_module("sklearn.decomposition").FastICA  # imported on demand: it loads a hundred modules
     sklearn_tol = 1e-4 if tol is None else tol * tol / 2
 
     def run(Z: Array, start: Array) -> tuple[Array, int, bool]:
@@ -63,8 +63,8 @@ def picard(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng
                 max_iter=max_iter,
                 return_n_iter=True,
             )
-        settled = not any("converge" in str(w.message) for w in caught)
-        return np.asarray(W).T, max(int(n_iter), 1), settled
+        converged = not any("converge" in str(w.message) for w in caught)
+        return np.asarray(W).T, max(int(n_iter), 1), converged
 
     return _best_of("picard", run, data, n_init=n_init, tol=picard_tol, max_iter=max_iter, rng=rng)
 
@@ -75,16 +75,11 @@ def _best_of(
     """Run from n_init random starts and keep the components that are farthest from Gaussian."""
     Z = data.array()
     runs = [run(Z, random_rotation(data.n_components, rng)) for _ in range(n_init)]
-    matrix, n_iter, settled = (
-        runs[0] if n_init == 1 else max(runs, key=lambda result: negentropy(data, polar(result[0])))
+    best = runs[0] if n_init == 1 else max(runs, key=lambda result: negentropy(data, polar(result[0])))
+    matrix, n_iter, converged = best
+    if converged:
+        return Rotation(polar(matrix), n_iter, tol, converged)
+    warning = ConvergenceWarning(
+        f"{name} did not reach tol {tol:.1e} within max_iter={max_iter} iterations; raise max_iter or tol."
     )
-    warned = (
-        ()
-        if settled
-        else (
-            ConvergenceWarning(
-                f"{name} did not reach tol {tol:.1e} within max_iter={max_iter} iterations; raise max_iter or tol."
-            ),
-        )
-    )
-    return Rotation(polar(matrix), n_iter, tol if settled else np.inf, settled, warned)
+    return Rotation(polar(matrix), n_iter, np.inf, converged, (warning,))

@@ -20,9 +20,9 @@ from scipy.linalg import null_space
 
 from fedica.arrays import Array, polar, unit
 from fedica.errors import OptionError
-from fedica.ica.moments import FourthMoments, at_hand, gather
-from fedica.ica.one_unit import Gradient, follow, over
-from fedica.ica.rotation import Rotation, not_settled
+from fedica.ica.moments import FourthMoments, gather_moments, moments_if_cheaper
+from fedica.ica.one_unit import Gradient, follow, gradient_over
+from fedica.ica.rotation import Rotation, convergence_warning
 from fedica.ica.whitened import Whitened
 
 MAX_MOMENTS_START = 100
@@ -30,7 +30,7 @@ MAX_MOMENTS_START = 100
 MAX_SLICES = 400
 """At most this many random slices of the fourth cumulant are compared (the theory asks for about r^2)."""
 ALREADY_FOUND = np.sqrt(0.5)
-"""A direction with a larger absolute cosine to a column that was found is that column again."""
+"""A direction with a larger absolute cosine to a column found before has run into that column."""
 
 
 Starts = Callable[[Array, int], Array]
@@ -51,7 +51,7 @@ def deflation(
     Parameters
     ----------
     data : Whitened or FourthMoments
-        The samples, read once where r <= `MOMENTS_MAX`; or all their fourth moments, for any r.
+        The samples, read once where r <= `MAX_COMPONENTS_ON_MOMENTS`; or all their fourth moments, for any r.
     n_init : int
         Starts for each column, run side by side; the largest absolute excess kurtosis is kept.
     tol : float
@@ -64,13 +64,13 @@ def deflation(
         How to start.
     """
     r = data.n_components
-    moments = at_hand(data)
+    moments = moments_if_cheaper(data)
     if moments is not None:
         gradient: Gradient = moments.gradient
     else:
         assert isinstance(data, Whitened)
-        gradient = over(data.hold())
-        moments = gather(data) if init == "moments" and _moments_fit(r) else None
+        gradient = gradient_over(data.hold())
+        moments = gather_moments(data) if init == "moments" and _moments_fit(r) else None
     starts = INITS[init](moments, rng)
     found = np.empty((r, 0))
     n_iter, worst = 0, 0.0
@@ -79,7 +79,7 @@ def deflation(
         column = _next_column(gradient, starts(complement, n_init), found, complement, tol=tol, max_iter=max_iter)
         found = np.column_stack([found, column.direction])
         n_iter, worst = max(n_iter, column.n_iter), max(worst, column.step)
-    warned = () if worst <= tol else (not_settled("deflation", worst, tol, max_iter),)
+    warned = () if worst <= tol else (convergence_warning("deflation", worst, tol, max_iter),)
     return Rotation(polar(found), n_iter, worst, worst <= tol, warned)
 
 
@@ -146,7 +146,7 @@ def _moments_fit(r: int) -> bool:
     """Refuse the method-of-moments start where its fourth moments would not fit."""
     if r > MAX_MOMENTS_START:
         raise OptionError(
-            f"init='moments' keeps all fourth moments and takes at most {MAX_MOMENTS_START} components; {r} came. "
+            f"init='moments' keeps all fourth moments and takes at most {MAX_MOMENTS_START} components; got {r}. "
             "Use init='random' or another solver."
         )
     return True

@@ -2,7 +2,7 @@
 
 ``R <- polar(E[z (R'z)^3 '] - 3R)`` is the Newton form of Eq. (2): where all excess kurtoses are positive it has the
 same stationary points, and it finds negative ones too. Converged, it is scikit-learn's ``FastICA(fun="cube")``. It
-needs fourth moments alone, so it is what a stream is solved by.
+needs fourth moments alone, so streams are solved by it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array
-from fedica.ica.fast import Settled, newton_steps
-from fedica.ica.moments import FourthMoments, at_hand
-from fedica.ica.one_unit import Gradient, excess_kurtosis, over
-from fedica.ica.rotation import Rotation, not_settled, polars, random_rotation, subsample_size
+from fedica.ica.fast import NewtonRun, newton_steps
+from fedica.ica.moments import FourthMoments, moments_if_cheaper
+from fedica.ica.one_unit import Gradient, excess_kurtosis, gradient_over
+from fedica.ica.rotation import Rotation, convergence_warning, polars, random_rotation, subsample_size
 from fedica.ica.whitened import Whitened
 
 
@@ -25,35 +25,35 @@ def kurtosis(
     Parameters
     ----------
     data : Whitened or FourthMoments
-        The samples, read once where r <= `MOMENTS_MAX`; or all their fourth moments, for any r.
+        The samples, read once where r <= `MAX_COMPONENTS_ON_MOMENTS`; or all their fourth moments, for any r.
     n_init : int
         Random starts; the largest sum of squared excess kurtoses is kept. Where r is large they run on a subsample,
         and the winner goes on over all data.
     tol : float
-        How far, in radians, a column may be from settled at the end.
+        How far, in radians, a column may be from converged at the end.
     max_iter : int
         Newton steps of each start.
     rng : numpy.random.Generator
         Draws the starts.
     """
     starts = [random_rotation(data.n_components, rng) for _ in range(n_init)]
-    moments = at_hand(data)
+    moments = moments_if_cheaper(data)
     if moments is not None:
         gradient: Gradient = moments.gradient
     else:
         assert isinstance(data, Whitened)
         held, n_subsample = data.hold(), subsample_size(data.n_components)
         if data.n_samples > 4 * n_subsample:
-            part = over(held.subsamples([n_subsample], rng)[0])
+            part = gradient_over(held.subsamples([n_subsample], rng)[0])
             starts = [_best_end(part, starts, goal=1e-2, max_iter=max_iter).matrix]
-        gradient = over(held)
+        gradient = gradient_over(held)
     best = _best_end(gradient, starts, goal=tol, max_iter=max_iter)
     converged = best.left <= tol
-    warned = () if converged else (not_settled("kurtosis", best.left, tol, max_iter),)
+    warned = () if converged else (convergence_warning("kurtosis", best.left, tol, max_iter),)
     return Rotation(best.matrix, best.n_iter, best.left, converged, warned)
 
 
-def _best_end(gradient: Gradient, starts: list[Array], *, goal: float, max_iter: int) -> Settled:
+def _best_end(gradient: Gradient, starts: list[Array], *, goal: float, max_iter: int) -> NewtonRun:
     """Follow every start; return the end whose components are farthest from Gaussian."""
 
     def step_from(current: Array) -> Array:

@@ -2,8 +2,8 @@
 
 ``R <- polar(E[z (R'z)^3 '])`` climbs at every step, because the objective is convex; it finds components of positive
 excess kurtosis only. Where r is small it runs on the fourth moments, which one pass over the data gathers; where r is
-large it runs on the data, block by block, after a start from a subsample.
-Starts that creep are finished by Newton's method on the moments.
+large it runs on the data, block by block, after a warm start on a subsample. On moments, starts that converge slowly
+are finished by Newton's method.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import replace
 import numpy as np
 
 from fedica.arrays import Array
-from fedica.ica.moments import FourthMoments, at_hand
-from fedica.ica.newton import finish
-from fedica.ica.one_unit import Gradient, excess_kurtosis, follow, over
-from fedica.ica.rotation import Rotation, column_steps, not_settled, polars, random_rotation, subsample_size
+from fedica.ica.moments import FourthMoments, moments_if_cheaper
+from fedica.ica.newton import newton_ascent
+from fedica.ica.one_unit import Gradient, excess_kurtosis, follow, gradient_over
+from fedica.ica.rotation import Rotation, column_steps, convergence_warning, polars, random_rotation, subsample_size
 from fedica.ica.whitened import Whitened
 
-MAX_CREEPING = 30
-"""A start that has not settled after this many iterations on moments goes on by Newton's method."""
+MAX_FIXED_POINT = 30
+"""A start that has not converged after this many iterations on moments goes on by Newton's method."""
 SUBGAUSSIAN_SIGMAS = 2.5
-"""An excess kurtosis this many times sqrt(24 r / n) below zero is not chance."""
+"""An excess kurtosis this many times sqrt(24 r / n) below zero is significant."""
 
 
 def l4(data: Whitened | FourthMoments, *, n_init: int, tol: float, max_iter: int, rng: np.random.Generator) -> Rotation:
@@ -31,7 +31,7 @@ def l4(data: Whitened | FourthMoments, *, n_init: int, tol: float, max_iter: int
     Parameters
     ----------
     data : Whitened or FourthMoments
-        The samples, read once where r <= `MOMENTS_MAX`; or all their fourth moments, for any r.
+        The samples, read once where r <= `MAX_COMPONENTS_ON_MOMENTS`; or all their fourth moments, for any r.
     n_init : int
         Random starts, run side by side; the largest objective wins. Where r is large they run on a subsample, and the
         winner goes on over all data.
@@ -48,10 +48,10 @@ def l4(data: Whitened | FourthMoments, *, n_init: int, tol: float, max_iter: int
         With a warning when components are sub-Gaussian: this objective cannot separate those.
     """
     starts = np.stack([random_rotation(data.n_components, rng) for _ in range(n_init)])
-    moments = at_hand(data)
+    moments = moments_if_cheaper(data)
     if moments is not None:
         gradient: Gradient = moments.gradient
-        ends = ascend(gradient, starts, tol=tol, max_iter=min(MAX_CREEPING, max_iter))
+        ends = ascend(gradient, starts, tol=tol, max_iter=min(MAX_FIXED_POINT, max_iter))
         ends = [
             end if end.converged or end.n_iter == max_iter else _finish(moments, end, tol=tol, max_iter=max_iter)
             for end in ends
@@ -60,22 +60,22 @@ def l4(data: Whitened | FourthMoments, *, n_init: int, tol: float, max_iter: int
         assert isinstance(data, Whitened)
         held, n_subsample = data.hold(), subsample_size(data.n_components)
         if data.n_samples > 4 * n_subsample:
-            part = over(held.subsamples([n_subsample], rng)[0])
+            part = gradient_over(held.subsamples([n_subsample], rng)[0])
             starts = _highest(ascend(part, starts, tol=1e-2, max_iter=max_iter), part).matrix[None]
-        gradient = over(held)
+        gradient = gradient_over(held)
         ends = ascend(gradient, starts, tol=tol, max_iter=max_iter)
     best = _highest(ends, gradient)
     if not best.converged:
-        best = replace(best, warnings=(not_settled("l4", best.step, tol, max_iter),))
+        best = replace(best, warnings=(convergence_warning("l4", best.step, tol, max_iter),))
     return _warn_of_subgaussian(best, gradient, data.n_samples)
 
 
 def ascend(gradient: Gradient, starts: Array, *, tol: float, max_iter: int) -> list[Rotation]:
     """Climb the l4 objective from every start at once, by the fixed point of Eq. (2). starts : (s, r, r).
 
-    The Newton form ``polar(G - 3R)`` has the same stationary points where all excess kurtoses are positive, and settles
-    in a few steps. It is tried first; a start that it would take downhill makes the plain step ``polar(G)`` instead, so
-    that the objective of every start never falls.
+    The Newton form ``polar(G - 3R)`` has the same stationary points where all excess kurtoses are positive, and
+    converges in a few steps. It is tried first; where it would lower the objective, the plain step ``polar(G)`` is
+    taken instead, which never does.
     """
     current = starts.copy()
     slope = _columns(gradient, current)
@@ -106,10 +106,10 @@ def ascend(gradient: Gradient, starts: Array, *, tol: float, max_iter: int) -> l
     ]
 
 
-def _finish(moments: FourthMoments, creeping: Rotation, *, tol: float, max_iter: int) -> Rotation:
-    """Go on from where the fixed point creeps, by Newton's method, with the iterations that are left."""
-    end = finish(moments, creeping.matrix, tol=tol, max_iter=max_iter - creeping.n_iter)
-    return replace(end, n_iter=creeping.n_iter + end.n_iter)
+def _finish(moments: FourthMoments, slow: Rotation, *, tol: float, max_iter: int) -> Rotation:
+    """Go on from where the fixed point stopped, by Newton's method, with the iterations that are left."""
+    end = newton_ascent(moments, slow.matrix, tol=tol, max_iter=max_iter - slow.n_iter)
+    return replace(end, n_iter=slow.n_iter + end.n_iter)
 
 
 def _highest(ends: list[Rotation], gradient: Gradient) -> Rotation:
@@ -123,9 +123,9 @@ def _highest(ends: list[Rotation], gradient: Gradient) -> Rotation:
 def _warn_of_subgaussian(rotation: Rotation, gradient: Gradient, n_samples: int) -> Rotation:
     """Add a warning when there are sub-Gaussian components, with their excess kurtosis and the remedy.
 
-    This objective mixes such components up until they look Gaussian. So every column that is not clearly
-    super-Gaussian is followed to the extreme of kurtosis nearest to it: one below what chance gives, about
-    2 sqrt(24 r / n) at its most extreme over all directions, is a sub-Gaussian component.
+    This objective mixes such components until they look Gaussian. So every column that is not clearly super-Gaussian
+    is followed to the extreme of kurtosis nearest to it. Of Gaussian data the lowest excess kurtosis over all
+    directions is about -2 sqrt(24 r / n); one clearly below is a sub-Gaussian component.
     """
     r = rotation.matrix.shape[0]
     chance = SUBGAUSSIAN_SIGMAS * np.sqrt(24.0 * r / n_samples)
@@ -138,7 +138,7 @@ def _warn_of_subgaussian(rotation: Rotation, gradient: Gradient, n_samples: int)
         return rotation
     warning = UserWarning(
         f"l4 finds components of positive excess kurtosis only; {doubtful.shape[1]} of {r} here are not, and "
-        f"sub-Gaussian ones were met (lowest excess kurtosis {below[0]:.2f}): they may be mixed up. "
+        f"some are sub-Gaussian (lowest excess kurtosis {below[0]:.2f}): they may be mixed up. "
         "Use solver='auto', 'deflation', 'fastica' or 'picard'."
     )
     return replace(rotation, warnings=(*rotation.warnings, warning))

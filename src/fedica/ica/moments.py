@@ -1,22 +1,51 @@
-"""Fourth moments of whitened data, gathered in one pass: all that Eq. (2) ever needs of the samples.
+"""Fourth moments of whitened data, gathered in one pass: a sufficient statistic for Eq. (2).
 
 The r(r+1)/2 products z_i z_j, i <= j, of a sample are its quadratic features; their Gram matrix holds every fourth
-moment once. It is a plain sum over samples, so blocks, files and machines can each add their part.
+moment once. It is a sum over samples, to which blocks, files and machines each add their part.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fedica.arrays import Array, IntArray
 from fedica.ica.whitened import Whitened
 
-MOMENTS_MAX = 20
+MAX_COMPONENTS_ON_MOMENTS = 20
 """Up to this many components the fourth moments are cheaper than iterating over the data (measured)."""
 CHUNK_BYTES = 2**19
 """Bytes of quadratic features formed at once: they are consumed by the Gram product while still in cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class UpperTriangle:
+    """The m = r(r+1)/2 entries i <= j of a symmetric (r, r) matrix, row by row.
+
+    Parameters
+    ----------
+    rows, columns : ndarray of shape (m,)
+        i and j of each entry.
+    place : ndarray of shape (r, r)
+        Which entry holds (i, j), and (j, i).
+    times : ndarray of shape (m, 1)
+        How often the entry occurs in the matrix: once on the diagonal, else twice.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    place: IntArray
+    times: Array
+
+    @classmethod
+    def of_size(cls, r: int) -> UpperTriangle:
+        """Return the entries of an (r, r) matrix."""
+        rows, columns = np.triu_indices(r)
+        place = np.empty((r, r), dtype=np.int64)
+        place[rows, columns] = place[columns, rows] = np.arange(rows.size)
+        return cls(rows, columns, place, np.where(rows == columns, 1.0, 2.0)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +66,9 @@ class FourthMoments:
     n_samples: int
     n_components: int
 
-    def __post_init__(self) -> None:
-        rows, columns = np.triu_indices(self.n_components)
-        place = np.empty((self.n_components, self.n_components), dtype=np.int64)
-        place[rows, columns] = place[columns, rows] = np.arange(rows.size)
-        set_ = object.__setattr__
-        set_(self, "_rows", rows)
-        set_(self, "_columns", columns)
-        set_(self, "_place", place)
-        set_(self, "_times", np.where(rows == columns, 1.0, 2.0)[:, None])
-
-    _rows: IntArray = None  # type: ignore[assignment]
-    _columns: IntArray = None  # type: ignore[assignment]
-    _place: IntArray = None  # type: ignore[assignment]
-    _times: Array = None  # type: ignore[assignment]
+    @cached_property
+    def _triangle(self) -> UpperTriangle:
+        return UpperTriangle.of_size(self.n_components)
 
     def gradient(self, directions: Array) -> Array:
         """Return E[z (w'z)^3] for every column w. directions : (r, k) -> (r, k)."""
@@ -58,27 +76,27 @@ class FourthMoments:
 
     def second(self, directions: Array) -> Array:
         """Return E[(w'z)^2 zz'] for every column w. directions : (r, k) -> (r, r, k)."""
-        squares = directions[self._rows] * directions[self._columns]
-        squares *= self._times
-        return np.asarray((self.matrix @ squares)[self._place])
+        upper = self._triangle
+        squares = directions[upper.rows] * directions[upper.columns]
+        squares *= upper.times
+        return np.asarray((self.matrix @ squares)[upper.place])
 
     def contract(self, symmetric: Array) -> Array:
         """Return m4(G) = E[(z'Gz) zz'] for every symmetric G. symmetric : (k, r, r) -> (k, r, r)."""
-        entries = symmetric[:, self._rows, self._columns].T * self._times
-        return np.asarray(np.moveaxis((self.matrix @ entries)[self._place], 2, 0))
+        upper = self._triangle
+        entries = symmetric[:, upper.rows, upper.columns].T * upper.times
+        return np.asarray(np.moveaxis((self.matrix @ entries)[upper.place], 2, 0))
 
 
-def at_hand(data: Whitened | FourthMoments) -> FourthMoments | None:
-    """Return the fourth moments where a solver should run on them: they are all there is, or the cheaper way."""
+def moments_if_cheaper(data: Whitened | FourthMoments) -> FourthMoments | None:
+    """Return the fourth moments if a solver should run on them: samples are not there, or cost more to iterate over."""
     if isinstance(data, FourthMoments):
         return data
-    return gather(data) if data.n_components <= MOMENTS_MAX else None
+    return gather_moments(data) if data.n_components <= MAX_COMPONENTS_ON_MOMENTS else None
 
 
-def gather(data: Whitened | FourthMoments) -> FourthMoments:
+def gather_moments(data: Whitened) -> FourthMoments:
     """Average the products of quadratic features over all samples, in one pass. data : (n, r)."""
-    if isinstance(data, FourthMoments):
-        return data
     r = data.n_components
     m = r * (r + 1) // 2
     chunk = max(64, CHUNK_BYTES // (8 * m))
@@ -96,7 +114,7 @@ def gather(data: Whitened | FourthMoments) -> FourthMoments:
 
 
 def quadratic_features(rows: Array, buffer: Array) -> Array:
-    """Return the products z_i z_j, i <= j, of every row, one a column: (b, r) -> (m, b), written to the buffer."""
+    """Write the products z_i z_j, i <= j, of every row to the buffer, one row per column: (b, r) -> (m, b)."""
     z = np.ascontiguousarray(rows.T)
     r = z.shape[0]
     q = buffer[:, : z.shape[1]]

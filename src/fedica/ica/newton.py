@@ -1,7 +1,7 @@
-"""Riemannian Newton steps for Eq. (2) on fourth moments: what finishes where the fixed point creeps.
+"""Riemannian Newton steps for Eq. (2) on fourth moments, for starts from which the fixed point converges slowly.
 
-On few samples, or with components that are nearly Gaussian, the fixed point of Eq. (2) contracts by 0.99 a step or
-worse. The moments give the Hessian for nothing, and Newton's method doubles the digits at every step.
+On few samples, or with components that are nearly Gaussian, the fixed point of Eq. (2) contracts by 0.99 per step or
+worse. The Hessian follows from the moments, and Newton's method doubles the number of correct digits at every step.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from fedica.ica.moments import FourthMoments
 from fedica.ica.rotation import Rotation, column_steps
 
 
-def finish(moments: FourthMoments, start: Array, *, tol: float, max_iter: int) -> Rotation:
+def newton_ascent(moments: FourthMoments, start: Array, *, tol: float, max_iter: int) -> Rotation:
     """Maximise sum_i E[(R'z)_i^4] from a start (r, r) by Newton steps ``R <- R expm(W)``, W antisymmetric.
 
-    A step that would not climb is halved until it does; the objective never falls.
+    A step that would lower the objective is halved until it does not.
     """
     current, step, n_iter = start, np.inf, 0
     for n_iter in range(1, max_iter + 1):  # noqa: B007
@@ -39,7 +39,7 @@ def finish(moments: FourthMoments, start: Array, *, tol: float, max_iter: int) -
 
 
 def _newton_turn(current: Array, slope: Array, second: Array) -> Array:
-    """Solve the Newton equation for the antisymmetric W by conjugate gradients, as far as the curvature is negative.
+    """Solve the Newton equation for the antisymmetric W by conjugate gradients, up to a direction of wrong curvature.
 
     Of f(R expm(W)) the gradient is 4 g, g = R'G, and the Hessian takes W to 12 [T_b w_b]_b + 2 (g W' + W' g), where
     T_b = R' E[y_b^2 zz'] R and w_b is column b of W; both projected on antisymmetric matrices.
@@ -58,19 +58,19 @@ def _newton_turn(current: Array, slope: Array, second: Array) -> Array:
         if square <= 1e-20 * first or square == 0.0:
             break
         image = curvature(direction)
-        bend = float(np.sum(direction * image))
-        if bend <= 1e-10 * float(np.sum(direction**2)):  # uphill forever: as far as was reached, or along the gradient
-            return _at_most_one(turn if turn.any() else direction)
-        length = square / bend
+        curved = float(np.sum(direction * image))
+        if curved <= 1e-10 * float(np.sum(direction**2)):  # negative curvature: stop CG
+            return _at_most_a_radian(turn if turn.any() else direction)
+        length = square / curved
         turn = turn + length * direction
         residual = residual - length * image
         square, before = float(np.sum(residual**2)), square
         direction = residual + (square / before) * direction
-    return _at_most_one(turn)
+    return _at_most_a_radian(turn)
 
 
-def _at_most_one(turn: Array) -> Array:
-    """Shorten a turn of more than a radian."""
+def _at_most_a_radian(turn: Array) -> Array:
+    """Scale a turn of more than a radian down to one."""
     return turn / max(1.0, float(np.linalg.norm(turn, 2)))
 
 

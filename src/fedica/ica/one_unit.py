@@ -12,7 +12,7 @@ from fedica.ica.rotation import column_steps
 from fedica.ica.whitened import Whitened, cube
 
 FULL_STEPS = 30
-"""Directions that have not settled after this many full steps go on by shorter ones."""
+"""Directions that have not converged after this many full steps take shorter ones."""
 
 Gradient = Callable[[Array], Array]
 """From directions (r, k) to E[z (w'z)^3] of each, (r, k)."""
@@ -20,7 +20,7 @@ Gradient = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Where directions ended that were followed.
+    """Where the directions that were followed ended.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Ends:
     steps : ndarray of shape (s,)
         The last change of each, in radians.
     n_iter : int
-        Iterations until all had settled, or the most allowed.
+        Iterations until all had converged, or the most allowed.
     """
 
     directions: Array
@@ -40,7 +40,7 @@ class Ends:
     n_iter: int
 
 
-def over(data: Whitened) -> Gradient:
+def gradient_over(data: Whitened) -> Gradient:
     """Return E[z (w'z)^3] as one pass over the data, for any number of directions at once."""
     return lambda directions: data.expect(directions, cube)[0]
 
@@ -60,7 +60,7 @@ def follow(gradient: Gradient, starts: Array, *, tol: float, max_iter: int, with
     starts : ndarray of shape (r, s)
         Unit columns.
     tol : float
-        A direction has settled when it moves by less than this angle, in radians.
+        A direction has converged when it moves by less than this angle, in radians.
     max_iter : int
         Iterations.
     within : ndarray of shape (r, m), optional
@@ -77,8 +77,8 @@ def follow(gradient: Gradient, starts: Array, *, tol: float, max_iter: int, with
             uphill = within @ (within.T @ uphill)
         excess = np.sum(here * uphill, axis=0) - 3.0
         tangent = uphill - here * (excess + 3.0)
-        # normalise(uphill - 3 here) = normalise(here + tangent / excess): a long way where the excess is small, and on
-        # few samples it may circle; directions that have not settled go on uphill by shorter steps.
+        # normalise(uphill - 3 here) = normalise(here + tangent / excess): a long step where the excess is small, which
+        # may cycle on few samples; directions that have not converged take shorter steps.
         least = 1e-12 if n_iter <= FULL_STEPS else min(2.0 ** (n_iter // FULL_STEPS), 4.0)
         new = unit(here + np.where(excess < 0, -1.0, 1.0) * tangent / np.maximum(np.abs(excess), least))
         steps[active] = column_steps(new, here)

@@ -1,4 +1,4 @@
-"""What every solver returns, and the few steps that all of them share."""
+"""The result of every solver, and steps that solvers share."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Rotation:
     Parameters
     ----------
     matrix : ndarray of shape (r, r)
-        Orthonormal columns, one a component.
+        Orthonormal columns, one per component.
     n_iter : int
-        Iterations of the run that won.
+        Iterations of the best run.
     step : float
-        The last change of a column, up to sign, in radians: how far from settled it is.
+        The last change of a column, up to sign, in radians.
     converged : bool
-        Whether `step` came below the tolerance.
+        Whether `step` is within the tolerance.
     warnings : tuple of Warning
-        What the user should be warned of.
+        Warnings for the user.
     """
 
     matrix: Array
@@ -54,13 +54,13 @@ def random_rotation(r: int, rng: np.random.Generator) -> Array:
 
 
 def subsample_size(r: int) -> int:
-    """Return how many samples bring a solver near enough to its optimum to finish on all data in a few steps."""
+    """Return how many samples a warm start needs, so that a few steps on all data suffice."""
     return max(2000, 50 * r)
 
 
-def not_settled(who: str, step: float, tol: float, max_iter: int) -> ConvergenceWarning:
-    """Say that an iteration did not converge, with the numbers and what to do."""
+def convergence_warning(solver: str, step: float, tol: float, max_iter: int) -> ConvergenceWarning:
+    """Return a warning that an iteration did not converge, with the numbers and the remedy."""
     return ConvergenceWarning(
-        f"{who}: a column still moves by {step:.1e} radians (tol {tol:.1e}) after max_iter={max_iter} iterations; "
+        f"{solver}: a column still moves by {step:.1e} radians (tol {tol:.1e}) after max_iter={max_iter} iterations; "
         "raise max_iter or tol, bring more samples, or ask for fewer components."
     )

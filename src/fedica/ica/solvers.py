@@ -1,4 +1,4 @@
-"""The solvers by name, with what each needs and can do beside it."""
+"""The solvers by name, with what each of them needs and can do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedica.ica.l4 import l4
 from fedica.ica.rotation import Rotation
 
 MAX_WHOLE_BYTES = 2**30
-"""Data that lies on disk or on a cluster is loaded whole up to this size, for a solver that cannot do otherwise."""
+"""Data on disk or on a cluster is loaded whole up to this size, for a solver that needs it so."""
 
 Solve = Callable[..., Rotation]
 """Every solver is called as ``solve(data, n_init=, tol=, max_iter=, rng=)``, data white; one with `inits` takes
@@ -23,22 +23,22 @@ Solve = Callable[..., Rotation]
 
 @dataclass(frozen=True)
 class Solver:
-    """A solver and what is known of it.
+    """A solver, its defaults and its needs.
 
     Parameters
     ----------
     solve : callable
-        The solver itself.
+        The function.
     n_init : int
-        Starts that suit it.
+        Default number of starts.
     tol : float or None
-        Tolerance that suits it; ``None``: it chooses one for the data at hand.
+        Default tolerance; ``None``: it depends on the data.
     finds_subgaussian : bool
         Whether it separates sources of negative excess kurtosis.
     inits : tuple of str
         Names of its initialisations, if there is a choice; the first is the default.
     on_moments : str or None
-        Name of the solver that stands in for it where fourth moments are all that is left of the data.
+        Name of the solver that replaces it where only fourth moments are kept of the data.
     holds_all : bool
         Whether it needs all whitened data in memory at once.
     """
@@ -64,11 +64,11 @@ SOLVERS = {
 }
 
 
-def check_fits(name: str, n_samples: int, n_components: int) -> None:
-    """Refuse data that is not in memory for a solver that would load it, when that is large."""
+def check_fits_memory(name: str, n_samples: int, n_components: int) -> None:
+    """Refuse to load data above `MAX_WHOLE_BYTES` for a solver that holds all of it."""
     size = 8 * n_samples * n_components
     if size > MAX_WHOLE_BYTES:
         raise OptionError(
-            f"solver={name!r} would hold all whitened data in memory, {size / 1e9:.1f} GB; data that is not there "
-            f"already may take {MAX_WHOLE_BYTES / 1e9:.1f} GB. Use solver='auto', which reads it in blocks."
+            f"solver={name!r} would hold all whitened data in memory, {size / 1e9:.1f} GB; at most "
+            f"{MAX_WHOLE_BYTES / 1e9:.1f} GB are loaded. Use solver='auto', which reads it in blocks."
         )

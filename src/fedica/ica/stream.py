@@ -1,9 +1,9 @@
-"""Rows that come once: the second and fourth moments that are kept of them, and nothing else.
+"""Second and fourth moments of rows that are read once; the rows are not kept.
 
-Moments are of the rows as they come, since how to whiten them is known at the end only. To lose no digits they are
-taken in fixed coordinates y, about white, that the first rows suggest; y is extended by a constant one, so that the
-products of its quadratic features (see `moments`) hold the sums of all moments up to the fourth. At the end one linear
-map of (1, y) centres and whitens, and the fourth moments follow.
+How to whiten the rows is known at the end only. To lose no digits, moments are taken in fixed coordinates y, nearly
+white, that are derived from the first rows; y is extended by a constant one, so that the products of its quadratic
+features (see `moments`) hold the sums of all moments up to the fourth. At the end one linear map of (1, y) centres and
+whitens, and the fourth moments follow.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from scipy.linalg.blas import dsyrk
 from fedica.arrays import Array
 from fedica.blocks import rows_of
 from fedica.errors import DataError
-from fedica.ica.moments import FourthMoments, gather, quadratic_features
+from fedica.ica.moments import FourthMoments, UpperTriangle, gather_moments, quadratic_features
 from fedica.ica.whitened import Whitened
-from fedica.ica.whitening import RANK_TOL, Scatter, Whitening, merge_scatters, not_finite_sentence, scatter
+from fedica.ica.whitening import RANK_TOL, Scatter, Whitening, merge_scatters, not_finite_error, scatter
 
 MAX_FEATURES = 100
 """All fourth moments of this many features are 212 MB, and three times that while solving; they grow as d^4."""
@@ -33,7 +33,7 @@ SLAB = 256
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """y = (x - centre) @ forward.T, about white; back is the inverse of forward. All (d, d), centre (d,)."""
+    """Coordinates y = (x - centre) @ forward.T, nearly white. centre : (d,); forward, and its inverse back : (d, d)."""
 
     centre: Array
     forward: Array
@@ -41,7 +41,7 @@ class _Coordinates:
 
     @classmethod
     def suggested_by(cls, sums: Scatter) -> _Coordinates:
-        """Principal directions, each scaled by its deviation; one that hardly varies yet keeps a scale all the same."""
+        """Take principal directions, each scaled by its deviation; those that hardly vary so far get a lower bound."""
         values, vectors = eigh(sums.matrix / sums.n_samples)
         scales = np.sqrt(np.maximum(values, 0.0))
         scales = np.maximum(scales, RANK_TOL * scales[-1])
@@ -57,14 +57,14 @@ class MomentStream:
     n_features : int
         d; at most `MAX_FEATURES` with fourth moments.
     fourth : bool
-        Whether fourth moments are wanted; without them all that is kept is `scatter`.
+        Whether to keep fourth moments too, or `scatter` alone.
 
     Attributes
     ----------
     scatter : Scatter
         Mean and scatter of the rows so far.
     dtype : numpy.dtype
-        The least precise that came.
+        The least precise of the rows so far.
     """
 
     scatter: Scatter
@@ -84,10 +84,10 @@ class MomentStream:
         self._n_wait = max(CHUNK_ROWS, 10 * n_features)
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Take rows in, (b, d): all of them, or none when one is not finite."""
+        """Add rows, (b, d): all of them, or none if one is not finite."""
         sums = scatter(rows_of(rows))
         if not np.isfinite(np.diagonal(sums.matrix)).all():
-            raise DataError(not_finite_sentence(rows_of(rows)))
+            raise not_finite_error(rows_of(rows))
         begins = not hasattr(self, "scatter")
         self.scatter = sums if begins else merge_scatters(self.scatter, sums)
         self.dtype = rows.dtype if begins else min(self.dtype, rows.dtype, key=_digits)
@@ -95,15 +95,15 @@ class MomentStream:
             return
         self._pending.append(rows)
         if sum(len(waiting) for waiting in self._pending) >= self._n_wait:
-            self._take_in()
+            self._add_pending()
         else:
             self._pending[-1] = np.array(rows, dtype=np.float64)  # the caller may use that memory again
 
     def whitened(self, whitening: Whitening) -> FourthMoments:
         """Return the fourth moments of all rows so far, whitened."""
         if self._coordinates is None:
-            return gather(Whitened(rows_of(np.concatenate(self._pending)), whitening))
-        self._take_in()
+            return gather_moments(Whitened(rows_of(np.concatenate(self._pending)), whitening))
+        self._add_pending()
         assert self._products is not None
         at = self._coordinates
         shift = whitening.whitener @ (at.centre - whitening.mean)
@@ -115,8 +115,8 @@ class MomentStream:
         matrix /= self.scatter.n_samples
         return FourthMoments(matrix, self.scatter.n_samples, whitening.n_components)
 
-    def _take_in(self) -> None:
-        """Add the products of the rows that wait; the first time they also fix the coordinates."""
+    def _add_pending(self) -> None:
+        """Add the products of the pending rows; the first time they also fix the coordinates."""
         if not self._pending:
             return
         waiting = self._pending[0] if len(self._pending) == 1 else np.concatenate(self._pending)
@@ -150,10 +150,7 @@ def _map_columns(packed: Array, to: Array) -> Array:
     packed : (d(d+1)/2, k), to : (r, d) -> (r(r+1)/2, k).
     """
     r, d = to.shape
-    rows, columns = np.triu_indices(d)
-    place = np.empty((d, d), dtype=np.int64)
-    place[rows, columns] = place[columns, rows] = np.arange(rows.size)
-    kept = np.triu_indices(r)
+    place, kept = UpperTriangle.of_size(d).place, np.triu_indices(r)
     out = np.empty((kept[0].size, packed.shape[1]))
     for first in range(0, packed.shape[1], SLAB):
         symmetric = np.ascontiguousarray(packed[:, first : first + SLAB].T)[:, place]  # (slab, d, d)

@@ -1,7 +1,6 @@
-"""Whitened data as a view over blocks: the one place where solvers touch samples.
+"""Whitened data as a view over blocks: solvers read samples here and nowhere else.
 
-Nothing is stored that need not be: Z is formed block by block from the data, or held when a solver means to read it
-many times and it fits.
+Z is formed block by block from the data, or held in memory for a solver that reads it many times, if it fits.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from fedica.ica.whitening import Whitening
 MAX_HELD_BYTES = 2**29
 """Whitened data up to this size is held in memory by solvers that read it many times."""
 SINGLE_ROWS = 1024
-"""Rows of a block in single precision: always as many, so that its rounding is the same wherever the data lies."""
+"""Rows of a block in single precision: fixed, so that rounding does not depend on where the data lies."""
 
 Score = Callable[[Array], Array]
 """Replaces y (b, r) by g(y) in place and returns the sum over samples of g'(y), (r,)."""
@@ -42,13 +41,13 @@ def cube(y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """How rows become whitened: apart from the data, so that it can travel to where the rows are."""
+    """Centres and whitens rows. It holds no data, so that it can be sent to where the rows are."""
 
     mean: Array | None
     whitener: Array | None
 
     def centre(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows in float64, centred; as they are when they are white already."""
+        """Return the rows centred, in float64; unchanged if they are white already."""
         return rows if self.mean is None else np.asarray(np.subtract(rows, self.mean, dtype=np.float64))
 
     def whiten(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -80,10 +79,10 @@ class Whitened:
         return total
 
     def subsamples(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Whitened]:
-        """Draw samples without replacement, ever more of them: each size holds those before it. One pass.
+        """Draw samples without replacement in one pass; each subsample contains the smaller ones. sizes : ascending.
 
-        They are for coming near, and kept in single precision: half the memory and less than half the time.
-        The draw depends on the number of samples alone, not on where the data lies.
+        Warm starts need no more than single precision: half the memory, and less than half the time. The draw depends
+        on the number of samples alone, not on where the data lies.
         """
         if not sizes:
             return []
@@ -96,20 +95,20 @@ class Whitened:
 
     @classmethod
     def _white_again(cls, Z: NDArray[np.float32]) -> Whitened:
-        """Make a subsample exactly white by the nearest such map. Z : (n, r).
+        """Make a subsample exactly white by the nearest linear map. Z : (n, r).
 
-        As a part of white data it is white to sqrt(r / n) only, and that error alone can hide weak components from a
-        solver. The map is symmetric and near the identity, so a rotation found after it is one of Z to second order.
-        It meets the rotation, not the samples.
+        A subsample of white data is white to sqrt(r / n) only, and that error can hide weak components from a solver.
+        The map is symmetric and near the identity, so that a rotation found after it is one of Z to second order.
+        Applied to the rotation, so samples are not copied.
         """
         view = cls(rows_of(Z, SINGLE_ROWS))
         values, vectors = eigh((Z.T @ Z).astype(np.float64) / Z.shape[0])
-        if values[0] >= 0.1:  # else the draw has missed rare events: there is nothing to scale up
+        if values[0] >= 0.1:  # below, the draw has missed rare events, and scaling up would not bring them back
             view._frame = _Frame(None, ((vectors / np.sqrt(values)) @ vectors.T).astype(np.float32))
         return view
 
     def hold(self) -> Whitened:
-        """Return the same data, whitened once and kept in memory if it fits: for solvers that read it many times."""
+        """Return the same data, whitened and kept in memory if it fits: for solvers that read it many times."""
         if self._frame.mean is None or self.n_samples * self.n_components * 8 > MAX_HELD_BYTES:
             return self
         return Whitened(rows_of(self.array()))
@@ -127,7 +126,7 @@ class Whitened:
         """Average E[z g(R'z)'] (r, m) and E[g'(R'z)] (m,) in one pass. rotation : (r, m).
 
         Where there are hardly more features than components the product with the whitener is moved out of the pass:
-        (X - mean) meets ``whitener.T @ rotation``, and the sum is whitened at the end.
+        (X - mean) is multiplied by ``whitener.T @ rotation``, and the sum is whitened at the end.
         """
         frame, whitener = self._frame, self._frame.whitener
         lift = whitener if whitener is not None and 2 * whitener.shape[1] <= 3 * self.n_components else None

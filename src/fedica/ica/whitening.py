@@ -1,6 +1,6 @@
 """Centring and whitening: one pass over the samples for the mean and the scatter, then a small eigenproblem.
 
-The stand on rank: a direction counts when its standard deviation exceeds `RANK_TOL` times the largest one. Dependent
+Rank: a direction counts when its standard deviation exceeds `RANK_TOL` times the largest one. Dependent
 channels (average-referenced EEG, ECG leads, fewer samples than features) lower the rank; the fit then works on the
 leading directions, and asking for more components than the rank is refused.
 """
@@ -16,12 +16,13 @@ from scipy.linalg import eigh, svd
 
 from fedica.arrays import Array, IntArray, fix_signs
 from fedica.blocks import Blocks
-from fedica.errors import DataError
+from fedica.errors import DataError, DataWarning
+from fedica.records import Reason
 
 RANK_TOL = 1e-6
-"""Relative size below which a direction's standard deviation is rounding: scatters square it, to 1e-12."""
+"""A direction whose standard deviation is below this times the largest is rounding (1e-12 in the scatter)."""
 RANK_TOL_SINGLE = 1e-5
-"""The same for data that came in single precision."""
+"""The same for data in single precision."""
 CONSTANT_TOL = 1e-12
 """A column is constant when its standard deviation is below this times the size of its mean."""
 
@@ -93,6 +94,11 @@ class Whitening:
         return np.asarray(self.basis * self.deviations)
 
 
+def choose_rank_tol(dtype: np.dtype[Any]) -> float:
+    """Return the tolerance on the rank of data that is stored as this."""
+    return RANK_TOL_SINGLE if dtype.kind == "f" and dtype.itemsize < 8 else RANK_TOL
+
+
 def scatter(blocks: Blocks) -> Scatter:
     """Sum the mean (d,) and the scatter matrix (d, d) in one pass over blocks of samples.
 
@@ -105,7 +111,7 @@ def scatter(blocks: Blocks) -> Scatter:
 
 def scatter_of(block: NDArray[Any]) -> Scatter:
     """Return the sums of one block, centred by its own mean."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named by the caller
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller reports what is not finite
         mean = _column_mean(block)
         centred = np.subtract(block, mean, dtype=np.float64)
         return Scatter(block.shape[0], mean, centred.T @ centred)
@@ -124,8 +130,8 @@ def merge_scatters(total: Scatter, part: Scatter) -> Scatter:
 
 def whiten(
     blocks: Blocks, n_components: int | None = None, *, names: tuple[str, ...] | None = None, rank_tol: float = RANK_TOL
-) -> tuple[Whitening, str | None]:
-    """Find the n_components leading directions of the centred data, and say what a user should be warned of.
+) -> tuple[Whitening, DataWarning | None]:
+    """Find the n_components leading directions of the centred data.
 
     Parameters
     ----------
@@ -142,8 +148,8 @@ def whiten(
     -------
     whitening : Whitening
         The directions.
-    warning : str or None
-        A sentence that names the constant features, if there are any.
+    warning : DataWarning or None
+        Names the constant features, if there are any.
 
     Raises
     ------
@@ -161,8 +167,8 @@ def whiten(
 
 def whiten_sums(
     sums: Scatter, n_components: int | None, *, names: tuple[str, ...] | None, rank_tol: float
-) -> tuple[Whitening, str | None]:
-    """Do what `whiten` does when all that is left of the data is its scatter."""
+) -> tuple[Whitening, DataWarning | None]:
+    """Find the leading directions of data from its scatter alone; otherwise as `whiten`."""
     return _leading(_directions_by_scatter(sums), sums.n_samples, n_components, names=names, rank_tol=rank_tol)
 
 
@@ -178,8 +184,8 @@ class _Directions:
 
 def _leading(
     found: _Directions, n: int, n_components: int | None, *, names: tuple[str, ...] | None, rank_tol: float
-) -> tuple[Whitening, str | None]:
-    """Keep the leading directions, as many as wanted and no more than the rank; name the constant features."""
+) -> tuple[Whitening, DataWarning | None]:
+    """Keep the leading directions; refuse more than the rank, and warn of constant features."""
     d, constant = found.mean.size, found.constant
     rank = int(np.count_nonzero(found.deviations > rank_tol * found.deviations[0]))
     kept = rank if n_components is None else n_components
@@ -188,16 +194,14 @@ def _leading(
     basis, _ = fix_signs(found.basis[:, :kept])
     warning = None
     if constant.size:
-        which = ", ".join(_name(j, names) for j in constant[:10]) + (", ..." if constant.size > 10 else "")
-        warning = (
-            f"{constant.size} of {d} features are constant and get zero in every atom: {which}. "
-            "Leave them out to silence this."
-        )
+        columns = tuple(constant.tolist())
+        named = {} if names is None else {"names": tuple(names[j] for j in columns)}
+        warning = Reason("constant-features", {"columns": columns, "n_features": d, **named}).error(DataWarning)
     return Whitening(found.mean, basis, found.deviations[:kept], rank, n, constant), warning
 
 
 def _directions_by_scatter(sums: Scatter) -> _Directions:
-    """Eigendecomposition of the (d, d) scatter: for at least as many samples as features."""
+    """Decompose the (d, d) scatter: for at least as many samples as features."""
     constant, kept = _constant_features(sums.n_samples, sums.mean, np.diagonal(sums.matrix) / sums.n_samples)
     matrix = sums.matrix if not constant.size else sums.matrix[np.ix_(kept, kept)]
     values, vectors = eigh(matrix, check_finite=False)
@@ -206,7 +210,7 @@ def _directions_by_scatter(sums: Scatter) -> _Directions:
 
 
 def _directions_by_svd(blocks: Blocks) -> _Directions:
-    """Thin SVD of the data itself: with fewer samples than features a (d, d) matrix would be the larger one."""
+    """Decompose the data itself: with fewer samples than features it is smaller than a (d, d) scatter."""
     n = blocks.n_samples
     data = np.concatenate([np.asarray(block, dtype=np.float64) for block in blocks])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -226,9 +230,9 @@ def _column_mean(block: NDArray[Any]) -> Array:
 
 
 def _check_finite(mean: Array, variances: Array, blocks: Blocks) -> None:
-    """Refuse data that is not finite: seen for nothing in sums that are needed anyway."""
+    """Refuse data that is not finite, as the sums over it show."""
     if not (np.isfinite(mean).all() and np.isfinite(variances).all()):
-        raise DataError(not_finite_sentence(blocks))
+        raise not_finite_error(blocks)
 
 
 def _constant_features(n: int, mean: Array, variances: Array) -> tuple[IntArray, IntArray]:
@@ -252,16 +256,12 @@ def _with_zero_rows(vectors: Array, kept: IntArray, d: int) -> Array:
     return full
 
 
-def _name(feature: int, names: tuple[str, ...] | None) -> str:
-    return f"column {feature}" if names is None else repr(names[feature])
-
-
 def _rank_sentence(wanted: int, rank: int, n: int, d: int, n_constant: int) -> str:
     """Say why there are not enough directions, and what to do."""
     if wanted > min(n, d):
         what = "samples" if n < d else "features"
         return (
-            f"n_components={wanted} needs at least as many {what}; data of {n} samples x {d} features came "
+            f"n_components={wanted} needs at least as many {what}; got data of {n} samples x {d} features "
             f"(rank {rank}). Ask for at most {rank} components" + (", or bring more samples." if n < d else ".")
         )
     return (
@@ -272,8 +272,8 @@ def _rank_sentence(wanted: int, rank: int, n: int, d: int, n_constant: int) -> s
     )
 
 
-def not_finite_sentence(blocks: Blocks) -> str:
-    """Count what is not finite and say where the first one stands: a second pass, only when something is wrong."""
+def not_finite_error(blocks: Blocks) -> DataError:
+    """Count the values that are not finite and locate the first one, in a second pass over the data."""
     n_nan = n_infinite = start = 0
     first: tuple[int, int] | None = None
     for block in blocks:
@@ -286,8 +286,6 @@ def not_finite_sentence(blocks: Blocks) -> str:
             n_nan, n_infinite = n_nan + nan, n_infinite + int((~finite).sum()) - nan
         start += block.shape[0]
     if first is None:
-        return "data is too large to square in double precision (above about 1e150). Change its unit."
-    return (
-        f"data must be finite; {n_nan} NaN and {n_infinite} infinity values came, the first at row {first[0]}, "
-        f"column {first[1]}. Fill or drop them."
-    )
+        return DataError("data is too large to square in double precision (above about 1e150). Change its unit.")
+    found = {"n_nan": n_nan, "n_infinite": n_infinite, "row": first[0], "columns": (first[1],)}
+    return Reason("not-finite", found).error(DataError)

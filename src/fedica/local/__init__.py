@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fedica.ica.solvers import SOLVERS
-from fedica.ica.whitening import Whitening
+from fedica.ica import SOLVERS, Whitening
 from fedica.local.estimator import LocalICA
 from fedica.local.recover import Recovered, cross_cumulants, recover
 

@@ -12,11 +12,18 @@ from sklearn.utils.metaestimators import available_if
 from fedica.arrays import RandomState, check_choice, check_int, check_number, generator, pick
 from fedica.blocks import Blocks, is_lazy, rows_of
 from fedica.errors import DataError, OptionError
-from fedica.ica.moments import FourthMoments
-from fedica.ica.solvers import SOLVERS, Solver, check_fits
-from fedica.ica.stream import MomentStream
-from fedica.ica.whitened import Whitened
-from fedica.ica.whitening import RANK_TOL, RANK_TOL_SINGLE, Whitening, whiten, whiten_sums
+from fedica.ica import (
+    SOLVERS,
+    FourthMoments,
+    MomentStream,
+    Solver,
+    Whitened,
+    Whitening,
+    check_fits_memory,
+    choose_rank_tol,
+    whiten,
+    whiten_sums,
+)
 from fedica.local.fitted import FITTED, FittedICA
 from fedica.records import INDEPENDENCE, MIXING
 from fedica.threads import threads_for_blocks
@@ -30,9 +37,9 @@ class LocalICA(FittedICA):
     n_components : int, optional
         How many components; ``None``: the numerical rank of the data.
     solver : {"auto", "l4", "kurtosis", "deflation", "fastica", "picard"}
-        How the rotation is found. "auto": the fast and accurate default, FastICA (logcosh) brought near on subsamples
-        and finished on all data. "l4": Eq. (2) of the paper, super-Gaussian sources only; it warns when it meets
-        others. "kurtosis": its Newton form, for sources of either kind. "deflation": one column at a time. "fastica":
+        How the rotation is found. "auto": the fast and accurate default, FastICA (logcosh) warm-started on subsamples
+        and finished on all data. "l4": Eq. (2) of the paper, super-Gaussian sources only; it warns of others.
+        "kurtosis": its Newton form, for sources of either kind. "deflation": one column at a time. "fastica":
         scikit-learn's. "picard": needs ``fedica[picard]``. The last two hold all whitened data in memory.
     independence : {"samples", "features"}
         Over what the sources are independent. "samples": atoms are columns of the mixing matrix (EEG scalp maps).
@@ -41,9 +48,9 @@ class LocalICA(FittedICA):
     mixing : {"general", "orthogonal"}
         What is known of the mixing matrix; "orthogonal": its columns are orthonormal.
     n_init : int, optional
-        Starts, of which the best is kept; ``None``: as many as suit the solver.
+        Starts, of which the best is kept; ``None``: the default of the solver.
     tol : float, optional
-        Largest angle, in radians, by which a component may still move at the end; ``None``: what suits the solver
+        Largest angle, in radians, by which a component may still move at the end; ``None``: the default of the solver
         (1e-10 for "l4", 1e-7 for "deflation", a small share of the sampling error for "auto").
     max_iter : int
         Iterations of the solver.
@@ -74,7 +81,7 @@ class LocalICA(FittedICA):
     n_passes_ : int
         How often the data was read.
     solver_ : str
-        The solver that found the atoms: ``solver``, but for what stands in for it in `partial_fit`.
+        The solver that found the atoms: ``solver``, or what replaces it in `partial_fit`.
     n_features_in_ : int
         d.
     feature_names_in_ : ndarray of str
@@ -122,7 +129,7 @@ class LocalICA(FittedICA):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), source of blocks, or Dask array
+        X : array-like of shape (n_samples, n_features), iterable of blocks, or Dask array
             An array, a memory-mapped array, a DataFrame; a list of blocks of rows, or any object whose ``iter()``
             yields them anew every time; a Dask array (``fedica[dask]``), whose sums are then taken where its chunks
             lie. Solved in float64 whatever its dtype. With fewer samples than features it is loaded whole.
@@ -147,43 +154,42 @@ class LocalICA(FittedICA):
         ``n_passes_`` says how often X was read: once for the scatter; then, with "auto", once for the subsamples (of
         more than a few thousand samples) and as a rule once or twice for Newton steps; with the solvers of fourth
         moments once up to 20 components, and above that once for every iteration, unless the whitened data fits 512 MB
-        and is held. Rows of a source without ``shape`` and chunks of unknown length are counted by one pass more.
+        and is held. Rows of an iterable without ``shape`` and chunks of unknown length are counted by one pass more.
         """
-        for issue in self._find(X):
+        for issue in self._fit(X):
             warnings.warn(issue, stacklevel=2)
         return self
 
-    def _find(self, X: Any) -> tuple[Warning, ...]:
-        """Fit, and return what is to be warned of: `fit` says it here, a federation in the name of its client."""
+    def _fit(self, X: Any) -> tuple[Warning, ...]:
+        """Fit, and return the warnings: `fit` issues them, a federation adds the client that they are about."""
         solver = self._solver()
         options = self._options(solver)
         blocks = self._read(X)
         if solver.holds_all and not blocks.in_memory:
-            check_fits(self.solver, blocks.n_samples, self.n_components or blocks.n_features)
+            check_fits_memory(self.solver, blocks.n_samples, self.n_components or blocks.n_features)
         self.__dict__.pop("_stream", None)
         with threads_for_blocks():
             whitening, warning = whiten(
-                blocks, self.n_components, names=self._names(), rank_tol=_rank_tol(blocks.dtype)
+                blocks, self.n_components, names=self._names(), rank_tol=choose_rank_tol(blocks.dtype)
             )
             white = Whitened(blocks, whitening) if self.independence == "samples" else _maps(whitening)
             rotation = solver.solve(white, **options)
         self._set_result(whitening, rotation, solver=self.solver, n_passes=blocks.n_passes)
-        return (*(() if warning is None else (UserWarning(warning),)), *rotation.warnings)
+        return rotation.warnings if warning is None else (warning, *rotation.warnings)
 
     def _can_stream(self) -> bool:
-        """Whether moments are all that the solver needs; a name that is unknown is refused by `partial_fit` itself."""
+        """Whether the solver needs moments alone; an unknown solver is refused by `partial_fit` itself."""
         solver = SOLVERS.get(self.solver)
         return solver is None or solver.on_moments is not None or self.independence == "features"
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Take in a block of a stream that is seen once; the atoms are those of all blocks so far.
+        """Add a block of a stream that is read once; the atoms are those of all blocks so far.
 
-        One pass gathers the second and fourth moments of the features as they are; the blocks are not kept. The atoms
-        are found when they are next asked for. They equal those of `fit` on all rows with ``solver="kurtosis"``, which
-        stands in for "auto" here, or with "l4" or "deflation" where that is asked for. With independence over features
-        the second moments suffice, for any solver and any number of features. For solvers that need all data, "fastica"
-        and "picard", there is no such method.
+        One pass gathers the second and fourth moments of the features; the blocks are not kept. The atoms are computed
+        when they are next accessed. They equal those of `fit` on all rows with ``solver="kurtosis"``, which replaces
+        "auto" here, or with "l4" or "deflation" if set. With independence over features the second moments suffice, for
+        any solver and any number of features. Solvers that need all data, "fastica" and "picard", have no such method.
 
         Parameters
         ----------
@@ -223,11 +229,11 @@ class LocalICA(FittedICA):
         return "atoms_" in self.__dict__ or "_stream" in self.__dict__
 
     def __getattr__(self, name: str) -> Any:
-        """Find the atoms of a stream when one of the fitted attributes is first asked for."""
+        """Find the atoms of a stream when a fitted attribute is first accessed."""
         if name == "partial_fit":  # not available: scikit-learn asks by hasattr, a person reads the sentence
             raise AttributeError(
                 "partial_fit keeps moments of the samples alone; it takes solver='auto', 'l4', 'kurtosis' or "
-                f"'deflation'; {self.solver!r} came. Use one of them, or fit."
+                f"'deflation'; got {self.solver!r}. Use one of them, or fit."
             )
         if name not in FITTED or "_stream" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -235,13 +241,13 @@ class LocalICA(FittedICA):
         return self.__dict__[name]
 
     def _solve_stream(self) -> None:
-        """Find the atoms from what a stream has gathered so far."""
+        """Find the atoms from the moments of a stream so far."""
         name, stream = self.solver, self._stream
         whitening, warning = whiten_sums(
-            stream.scatter, self.n_components, names=self._names(), rank_tol=_rank_tol(stream.dtype)
+            stream.scatter, self.n_components, names=self._names(), rank_tol=choose_rank_tol(stream.dtype)
         )
         if warning is not None:
-            warnings.warn(warning, UserWarning, stacklevel=3)
+            warnings.warn(warning, stacklevel=3)
         if stream.fourth:
             name = self._solver().on_moments or name
             data: Whitened | FourthMoments = stream.whitened(whitening)
@@ -256,7 +262,7 @@ class LocalICA(FittedICA):
         return pick(self.solver, "solver", SOLVERS)
 
     def _options(self, solver: Solver) -> dict[str, Any]:
-        """Check every argument; return what the solver is called with."""
+        """Check every argument; return those of the solver."""
         check_choice(self.independence, "independence", INDEPENDENCE)
         check_choice(self.mixing, "mixing", MIXING)
         if self.n_components is not None:
@@ -274,7 +280,7 @@ class LocalICA(FittedICA):
         return options
 
     def _read(self, X: Any) -> Blocks:
-        """Return what is to be fitted as blocks, wherever it lies."""
+        """Return the data as blocks, wherever it lies."""
         if not is_lazy(X):
             return rows_of(self._check_array(X, reset=True, min_samples=2))
         blocks = rows_of(X)
@@ -289,10 +295,6 @@ class LocalICA(FittedICA):
 
 
 def _maps(whitening: Whitening) -> Whitened:
-    """Return what is rotated to independent maps over features: the rows of V, scaled to be white."""
+    """Return the matrix whose rotation gives independent maps over features: the rows of V, scaled to be white."""
     rows = np.delete(whitening.basis, whitening.constant, axis=0)
     return Whitened(rows_of(rows * np.sqrt(rows.shape[0])))
-
-
-def _rank_tol(dtype: np.dtype[Any]) -> float:
-    return RANK_TOL_SINGLE if dtype.kind == "f" and dtype.itemsize < 8 else RANK_TOL

@@ -1,4 +1,4 @@
-"""What a fitted client can do beside unmixing: pack its atoms for the server."""
+"""A fitted client, which packs its atoms for the server."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fedica.arrays import Array, fix_signs, unit
-from fedica.ica.rotation import Rotation
-from fedica.ica.whitening import Whitening
+from fedica.ica import Rotation, Whitening
 from fedica.local.unmixing import Unmixing
 from fedica.records import Contribution
 
@@ -26,11 +25,11 @@ FITTED = (
     "n_passes_",
     "solver_",
 )
-"""What a fit finds."""
+"""Attributes that a fit sets."""
 
 
 class FittedICA(Unmixing):
-    """A client with its mixing matrix, ``X ~ S @ mixing_.T + mean_``; `LocalICA` says how that is found."""
+    """A client with its mixing matrix, ``X ~ S @ mixing_.T + mean_``. `LocalICA` implements `fit`."""
 
     independence: str
     mixing: str

@@ -1,4 +1,4 @@
-"""A client applies the global mixing matrix: better sources than its own fit gives, and a number that says so."""
+"""A client applies the global mixing matrix: its sources, and a number that measures how independent they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Recovered:
     Parameters
     ----------
     sources : ndarray of shape (n_samples, m)
-        One column a component that the client has.
+        One column per component that the client has.
     mixing : ndarray of shape (d, m)
         The global columns that were used.
     components : ndarray of shape (m, d)
@@ -28,7 +28,7 @@ class Recovered:
     labels : ndarray of shape (m,)
         Which global components they are, ascending.
     mean : ndarray of shape (d,)
-        What was subtracted from the data.
+        Subtracted from the data.
     """
 
     sources: Array
@@ -103,7 +103,7 @@ def cross_cumulants(S: ArrayLike) -> float:
     sources = check_data(S, "sources")
     n, r = sources.shape
     if r < 2:
-        raise DataError("cross-cumulants need at least two sources; one came.")
+        raise DataError("cross-cumulants need at least two sources; got one.")
     centred = sources - sources.mean(axis=0)
     deviations = np.sqrt(np.mean(centred**2, axis=0))
     if np.any(deviations <= 1e-12 * np.abs(sources).max()):
@@ -124,5 +124,5 @@ def _unit_columns(matrix: Array) -> Array:
 def _check_mean(mean: ArrayLike, d: int) -> Array:
     values = np.asarray(mean, dtype=np.float64)
     if values.shape != (d,) or not np.isfinite(values).all():
-        raise DataError(f"mean must be {d} finite numbers, one a feature; shape {values.shape} came.")
+        raise DataError(f"mean must be {d} finite numbers, one per feature; got shape {values.shape}.")
     return values

@@ -1,4 +1,4 @@
-"""What every fitted estimator of fedica can do with its mixing matrix: recover sources, and mix them back."""
+"""Base of the estimators: recover sources with a mixing matrix, and mix them back."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fedica.arrays import Array
 from fedica.blocks import EachBlock, as_block, is_dask, is_lazy, rows_of
 from fedica.errors import DataError
-from fedica.ica.whitening import not_finite_sentence
+from fedica.ica import not_finite_error
 
 
 class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator with a mixing matrix, ``X ~ S @ mixing_.T + mean_``; `fit` of who inherits says how it is found."""
+    """An estimator with a mixing matrix, ``X ~ S @ mixing_.T + mean_``. Subclasses implement `fit`."""
 
     mixing_: Array
     components_: Array
@@ -29,14 +29,14 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), source of blocks, or Dask array
+        X : array-like of shape (n_samples, n_features), iterable of blocks, or Dask array
             Data with the features that were fitted; read block by block.
 
         Returns
         -------
-        S : ndarray of shape (n_samples, n_components), source of blocks, or Dask array
-            The sources; float32 for float32 data. Those of a source of blocks or of a Dask array are one of the same
-            kind, computed when they are asked for.
+        S : ndarray of shape (n_samples, n_components), iterable of blocks, or Dask array
+            The sources; float32 for float32 data. Those of an iterable of blocks or of a Dask array are of the same
+            kind, computed when they are read.
 
         Raises
         ------
@@ -65,14 +65,14 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Raises
         ------
         DataError
-            If S has not one column a component.
+            If S does not have one column per component.
         """
         check_is_fitted(self)
         sources = np.asarray(S)
         if sources.ndim != 2 or sources.shape[1] != self.mixing_.shape[1]:
             raise DataError(
-                f"sources must have shape (n_samples, {self.mixing_.shape[1]}), one column a component; "
-                f"{sources.shape} came."
+                f"sources must have shape (n_samples, {self.mixing_.shape[1]}), one column per component; "
+                f"got {sources.shape}."
             )
         dtype = np.float32 if sources.dtype == np.float32 else np.float64
         return np.asarray(sources @ self.mixing_.T + self.mean_, dtype=dtype)
@@ -91,9 +91,9 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
 
     def _check_array(self, X: ArrayLike, *, reset: bool, min_samples: int) -> NDArray[Any]:
-        """Return X as a real array; integers and single precision stay as they are, and become float64 by the block.
+        """Return X as a real array; integers and single precision stay as they are, and become float64 block by block.
 
-        What is not finite is found in passes that are made anyway.
+        Values that are not finite are found later, by sums over the data.
         """
         try:
             return np.asarray(
@@ -112,19 +112,19 @@ class Unmix:
     Parameters
     ----------
     mean : ndarray of shape (d,)
-        What to subtract.
+        Subtracted from every row.
     components : ndarray of shape (r, d)
-        How to unmix.
+        The unmixing matrix.
     """
 
     mean: Array
     components: Array
 
     def rows(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Unmix rows in memory, (b, d) -> (b, r); float32 stays float32. What is not finite is refused."""
+        """Unmix rows in memory, (b, d) -> (b, r); float32 stays float32. Values that are not finite are refused."""
         sources = np.subtract(rows, self.mean, dtype=np.float64) @ self.components.T
         if not np.isfinite(sources).all():
-            raise DataError(not_finite_sentence(rows_of(rows)))
+            raise not_finite_error(rows_of(rows))
         return np.asarray(sources, dtype=_dtype_of_sources(rows.dtype))
 
     def array(self, data: NDArray[Any]) -> NDArray[Any]:
@@ -137,14 +137,14 @@ class Unmix:
         return sources
 
     def block(self, raw: object) -> NDArray[Any]:
-        """Unmix one block of a source."""
+        """Unmix one block of an iterable."""
         block = as_block(raw)
         if block.shape[1] != self.mean.size:
-            raise DataError(f"a block has {block.shape[1]} features; {self.mean.size} were fitted.")
+            raise DataError(f"a block must have the {self.mean.size} features that were fitted; got {block.shape[1]}.")
         return self.array(block)
 
     def lazily(self, X: Any) -> Any:
-        """Unmix a Dask array into a Dask array, or a source into a source: computed when it is asked for."""
+        """Unmix a Dask array into a Dask array, or an iterable of blocks into one, computed when it is read."""
         if not is_dask(X):
             return EachBlock(X, self.block)
         X = import_module("fedica.blocks.dask_arrays").check_dask_array(X)

@@ -14,7 +14,7 @@ from fedica.text import list_names
 
 Numbers = Mapping[str, Any]
 """What a sentence says, by name: whole numbers, floats, texts, and tuples of these."""
-Told = TypeVar("Told", FedicaError, DataWarning)
+Told = TypeVar("Told", bound=FedicaError | DataWarning)
 
 
 @dataclass(frozen=True, slots=True)

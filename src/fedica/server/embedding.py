@@ -81,7 +81,7 @@ def _leading_of_absolute(atoms: Array, start: Array, n_components: int) -> tuple
             vectors,
             n_components,
             tol=tol,
-            most_steps=8 if precision is np.float32 else 60,
+            max_iter=8 if precision is np.float32 else 60,
         )
         vectors = found.vectors
     return found.values[: n_components + 1], vectors, found.residual

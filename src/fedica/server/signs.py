@@ -6,7 +6,7 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray, fix_signs
 from fedica.blocks.columns import Columns
-from fedica.blocks.directions import DENSE_SCATTER
+from fedica.blocks.directions import MAX_DENSE_SCATTER
 from fedica.blocks.eigen import leading_eigenpairs
 from fedica.blocks.groups import split_by_group
 
@@ -52,7 +52,7 @@ def _leading_axis(atoms: Columns, labels: IntArray, a: int) -> Array:
     """Leading left singular vector of one group of long atoms."""
     own = np.flatnonzero(labels == a)
     d, n = atoms.shape[0], own.size
-    if 8 * d * n <= MAX_GROUP_BYTES and min(d, n) <= DENSE_SCATTER:
+    if 8 * d * n <= MAX_GROUP_BYTES and min(d, n) <= MAX_DENSE_SCATTER:
         group = atoms.take(own)
         if d <= n:
             return np.asarray(np.linalg.eigh(group @ group.T)[1][:, -1])
