@@ -87,39 +87,45 @@ def write_bids(
         If an argument does not go with this aggregate.
     """
     public = as_public(aggregate)
-    over_features = public.terms.independence == "features"
-    if mask is not None and not over_features:
+    if mask is not None and public.terms.independence != "features":
         raise OptionError(
             "mask is for components that are independent over voxels; these are independent over samples."
         )
     if sfreq is not None and sources is None:
         raise OptionError("sfreq is the sampling frequency of sources; give these too.")
     folder, prefix = _place(target)
-    paths: list[Path] = []
-
-    def write(suffix: str, chunks: Iterable[bytes]) -> None:
+    paths = []
+    for suffix, chunks in _files(public, sources, sfreq, mask):
         paths.append(folder / f"{prefix}{suffix}")
         write_atomic(paths[-1], chunks)
+    description = folder / "dataset_description.json"
+    if not prefix and not description.exists():
+        write_atomic(description, _sidecar(_DATASET))
+        paths.append(description)
+    return tuple(paths)
 
-    labels = [f"ICA_{a:02d}" for a in range(public.n_components)]
+
+def _files(
+    public: PublicAggregate, sources: Recovered | ArrayLike | None, sfreq: float | None, mask: Any
+) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """Yield the end of each file's name, and its content."""
+    over_features = public.terms.independence == "features"
     of_features, of_samples = ("components", "mixing") if over_features else ("mixing", "components")
+    labels = [f"ICA_{a:02d}" for a in range(public.n_components)]
+    about = _about(public, over_features)
     if mask is not None:
-        write(f"desc-ICA_{of_features}.nii.gz", [gzip.compress(to_nifti(public, mask).to_bytes(), mtime=0)])
-        write(f"desc-ICA_{of_features}.json", _sidecar(_about(public, over_features)))
+        yield f"desc-ICA_{of_features}.nii.gz", [gzip.compress(to_nifti(public, mask).to_bytes(), mtime=0)]
     else:
-        named = zip(feature_names(public), public.mixing.tolist(), strict=True)
-        write(f"desc-ICA_{of_features}.tsv", _tsv(["name", *labels], ([name, *row] for name, row in named)))
-        named_column = {"name": {"Description": "Name of the feature: a channel, a voxel, a variable."}}
-        write(f"desc-ICA_{of_features}.json", _sidecar(_about(public, over_features) | named_column | _each(public)))
+        rows = zip(feature_names(public), public.mixing.tolist(), strict=True)
+        yield f"desc-ICA_{of_features}.tsv", _tsv(["name", *labels], ([name, *row] for name, row in rows))
+        about |= {"name": {"Description": "Name of the feature: a channel, a voxel, a variable."}} | _each(public)
+    yield f"desc-ICA_{of_features}.json", _sidecar(about)
     if sources is not None:
         values, used = _sources(sources, public)
-        write(f"desc-ICA_{of_samples}.tsv", _tsv([labels[a] for a in used], values.tolist()))
-        write(f"desc-ICA_{of_samples}.json", _sidecar(_about_sources(public, over_features, sfreq)))
-    write("desc-ICA_metrics.tsv", _tsv(*_metrics(public, labels)))
-    write("desc-ICA_metrics.json", _sidecar(_METRICS))
-    if not prefix and not (folder / "dataset_description.json").exists():
-        write("dataset_description.json", _sidecar(_DATASET))
-    return tuple(paths)
+        yield f"desc-ICA_{of_samples}.tsv", _tsv([labels[a] for a in used], values.tolist())
+        yield f"desc-ICA_{of_samples}.json", _sidecar(_about_sources(public, over_features, sfreq))
+    yield "desc-ICA_metrics.tsv", _tsv(*_metrics(public, labels))
+    yield "desc-ICA_metrics.json", _sidecar(_METRICS)
 
 
 def _place(target: PathLike) -> tuple[Path, str]:

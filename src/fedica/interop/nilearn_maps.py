@@ -12,7 +12,7 @@ import numpy as np
 from fedica.arrays import Array, IntArray
 from fedica.errors import DataError, InputError
 from fedica.exchange import PublicAggregate
-from fedica.readers.masks import Mask, check_same_grid, load_mask, nibabel, open_image, whole_image
+from fedica.readers.masks import Mask, check_same_grid, image_values, load_mask, nibabel, open_image
 from fedica.readers.voxels import voxel_indices, voxel_names
 from fedica.records import Aggregate, Contribution
 
@@ -102,7 +102,7 @@ def from_nifti(
     if len(image.shape) not in (3, 4):
         raise DataError(f"{source}: maps are volumes of three dimensions, one after the other; got {image.shape}.")
     check_same_grid(image, grid, source)
-    values = whole_image(image, source).reshape(*image.shape[:3], -1)[grid.inside]
+    values = image_values(image, source).reshape(*image.shape[:3], -1)[grid.inside]
     if not np.isfinite(values).all():
         n_bad = int((~np.isfinite(values)).any(axis=1).sum())
         raise DataError(

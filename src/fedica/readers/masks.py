@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -131,23 +131,10 @@ def check_same_grid(image: Any, mask: Mask, source: str) -> None:
     )
 
 
-def whole_image(image: Any, source: str) -> Array:
-    """Return all values of an image as float64."""
+def image_values(image: Any, source: str, *, volume: int | None = None) -> Array:
+    """Return the values of an image as float64: all, or those of one volume of a 4D image, (nx, ny, nz)."""
     with reading(source):
-        return np.asarray(image.dataobj, dtype=np.float64)
-
-
-Volumes = Callable[[int], Array]
-
-
-def volumes_of(image: Any, source: str) -> Volumes:
-    """Return a function that reads volume t of a 4D image, (nx, ny, nz), as float64."""
-
-    def volume(t: int) -> Array:
-        with reading(source):
-            return np.asarray(image.dataobj[..., t], dtype=np.float64)
-
-    return volume
+        return np.asarray(image.dataobj if volume is None else image.dataobj[..., volume], dtype=np.float64)
 
 
 def _corners(affine: Array, shape: tuple[int, ...]) -> Array:

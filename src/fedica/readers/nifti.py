@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedica.arrays import BoolArray
 from fedica.errors import DataError
 from fedica.formats import ReadOptions
-from fedica.readers.masks import Mask, Volumes, check_same_grid, load_mask, open_image, volumes_of
+from fedica.readers.masks import Mask, check_same_grid, image_values, load_mask, open_image
 from fedica.readers.sheet import Sheet
 from fedica.readers.voxels import voxel_names
 
@@ -38,7 +38,7 @@ def image_sheet(image: Any, columns: Sequence[str] | None, options: ReadOptions,
     check_same_grid(image, mask, source)
     n_volumes = image.shape[3]
     notes.insert(0, f"{n_volumes} volumes; {mask.n_voxels} of {mask.inside.size} voxels are inside the mask.")
-    values, n_outside = _series(volumes_of(image, source), image, mask, options.smoothing or None, source)
+    values, n_outside = _series(image, mask, options.smoothing or None, source)
     if options.smoothing:
         notes.append(f"every volume was smoothed: a Gaussian of {options.smoothing:g} mm at half of its maximum.")
         if n_outside:
@@ -86,12 +86,12 @@ def _mask(image: Any, source: str, columns: Sequence[str] | None, options: ReadO
     return Mask(inside, np.asarray(image.affine), "the mask computed from it"), [note]
 
 
-def _series(volume: Volumes, image: Any, mask: Mask, smoothing: float | None, source: str) -> tuple[SingleArray, int]:
+def _series(image: Any, mask: Mask, smoothing: float | None, source: str) -> tuple[SingleArray, int]:
     """Return the voxels inside the mask of every volume, and how many values outside were not finite."""
     values = np.empty((image.shape[3], mask.n_voxels), dtype=np.float32)
     n_outside = 0
     for t in range(image.shape[3]):
-        one = volume(t)
+        one = image_values(image, source, volume=t)
         finite = np.isfinite(one)
         if not finite.all():
             _refuse_inside(finite, mask, t, source)

@@ -17,7 +17,6 @@ from fedica.errors import DataError
 from fedica.formats import ReadOptions
 from fedica.readers.channels import Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
-from fedica.readers.reference import AVERAGE
 from fedica.readers.sheet import Sheet
 from fedica.text import list_names
 
@@ -71,7 +70,7 @@ def read_recording(recording: Any, channels: Channels, source: str, options: Rea
         tuple(notes),
         channels.units,
         dict.fromkeys(channels.bads, "a channel that is marked as bad"),
-        AVERAGE if options.reference == "average" and set(channels.types) == {"eeg"} else {},
+        {"reference": "average"} if options.reference == "average" and set(channels.types) == {"eeg"} else {},
     )
 
 

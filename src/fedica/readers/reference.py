@@ -8,9 +8,6 @@ import numpy as np
 
 from fedica.arrays import Array
 
-AVERAGE = {"reference": "average"}
-"""Metadata of a contribution from EEG with an average reference, which the server needs where channels differ."""
-
 
 def restrict_to_channels(mixing: Array, rows: Sequence[int], *, average: bool) -> Array:
     """Restrict a mixing matrix to some of its features.
