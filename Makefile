@@ -8,7 +8,7 @@ OLDEST := .venv-oldest
 SOURCES := $(shell find src -type f -not -name '*.pyc')
 COVERAGE_FLOOR := 90
 
-.PHONY: help demo test lint unit oldest docs screenshot robustness bench peers clean
+.PHONY: help demo test lint unit faults oldest data docs screenshot robustness bench peers clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -24,14 +24,23 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pylint --disable=all --enable=duplicate-code --score=n src/fedica
 
 # The package is imported from site-packages, never from src; doctests of the installed modules and of all pages run too.
-# One thread a process: threads of BLAS that wait for one another took nearly half of the time.
+# One thread per process: threads of BLAS that wait for one another took nearly half of the time.
+# The processes of Flower that fail for minutes have a target of their own.
 unit: export OMP_NUM_THREADS = 1
 unit: $(VENV)/.dev
-	$(BIN)/pytest tests --pyargs fedica README.md docs/*.md --doctest-modules --doctest-glob='*.md' \
+	$(BIN)/pytest tests --ignore=tests/flower/test_processes.py \
+		--pyargs fedica README.md docs/*.md --doctest-modules --doctest-glob='*.md' \
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
 		--cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
+
+# Five federations side by side, which mostly wait: for deadlines, and for what Flower takes a minute to notice.
+faults: export OMP_NUM_THREADS = 1
+faults: export FEDICA_SLOW = 1
+faults: $(VENV)/.dev  ## processes of a Flower federation that raise, hang, are killed, come late and come back (six minutes)
+	$(BIN)/pytest tests/flower/test_processes.py --numprocesses=5 --durations=5
 
 # Left out: tests of kills, of floods of broken files and of bounds on memory, which no version of a library decides.
 oldest: export OMP_NUM_THREADS = 1
@@ -39,6 +48,9 @@ oldest: $(OLDEST)/.test  ## the estimators' contract and the core's tests with t
 	$(OLDEST)/bin/pytest tests/test_*.py tests/blocks tests/ica tests/local tests/server tests/exchange tests/cli/test_main.py tests/report/test_page.py \
 		--ignore=tests/exchange/test_faults.py --deselect=tests/server/test_scale.py::test_memory_is_bounded_by_blocks \
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile
+
+data: $(VENV)/.dev  ## fetch the real data sets into the user's cache, once, and check them
+	$(BIN)/python -m fedica.datasets
 
 # The data of the gallery is fetched first, into the user's cache; the build itself needs no network, nor do its readers.
 docs: export OMP_NUM_THREADS = 1

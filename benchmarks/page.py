@@ -29,6 +29,7 @@ def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
         "medians": "Geometric medians of 20 groups against geom-median",
         "clients": "Clients against other solvers (Bernoulli-Gaussian: Bernoulli(0.1) x N(0, 1), as in the paper)",
         "recording": "A client's recording larger than memory",
+        "everyday": "What people wait for every day",
         "agreement": "The same result wherever the atoms lie: largest difference from the list of contributions",
     }
     for name, title in titles.items():

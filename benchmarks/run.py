@@ -13,6 +13,7 @@ from pathlib import Path
 
 import agreement
 import client_side
+import everyday
 import server_side
 from measuring import Row, facts, run_task
 from page import checks_of, write_page
@@ -26,6 +27,7 @@ SECTIONS = {
     "clients": (client_side.run_clients, client_side.judge_clients),
     "recording": (client_side.run_recording, client_side.judge_recording),
     "agreement": (agreement.run_agreement, agreement.judge_agreement),
+    "everyday": (everyday.run_everyday, everyday.judge_everyday),
 }
 NOT_QUICK = ("recording",)
 """Sections that the quick version leaves out unless they are named."""

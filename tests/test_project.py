@@ -127,6 +127,31 @@ def test_extras_are_imported_where_they_are_used():
     ] == []
 
 
+def function_lengths():
+    """Lines of the body of every function of the package, its docstring not counted, by the function's place."""
+    package = Path(fedica.__file__).parent
+    lengths = {}
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+                lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+                lengths[f"{path.relative_to(package).as_posix()}:{node.lineno} {node.name}"] = lines
+    return lengths
+
+
+def test_functions_are_short():
+    """No body is longer than 45 lines, and nine of ten are at most 18."""
+    lengths = function_lengths()
+    assert [(place, lines) for place, lines in lengths.items() if lines > 45] == []
+    assert sorted(lengths.values())[int(0.9 * len(lengths))] <= 18
+
+
+def test_the_server_lists_the_steps_of_the_algorithm():
+    """One file per step: few enough to read their names."""
+    assert len(list((Path(fedica.__file__).parent / "server").glob("*.py"))) <= 15
+
+
 def test_importing_loads_about_as_much_as_scikit_learn():
     """With every public name: less than 1.3 times the modules of one estimator of scikit-learn.
 

@@ -24,7 +24,6 @@ KNOWN = {
     "": "commands, which the parser must accept, or what is no code: layouts, drawings, what a program printed",
 }
 NOT_FEDICA = {
-    "FEDICA_SLOW=1": "minutes of real processes; run by hand",
     "flower-superlink": "needs a deployment; tests/flower starts one with these options",
     "flower-supernode": "the same",
     "flwr": "the same",
