@@ -142,7 +142,7 @@ def _chunks(aggregate: Aggregate | PublicAggregate) -> list[bytes | memoryview]:
         **terms_metadata(public.terms),
     }
     tensors = {name: getattr(public, name) for name in ("mixing", "support", "spread", "degenerate")}
-    _public(Container("this aggregate", metadata, tensors))  # nobody writes what nobody may read
+    _public(Container("this aggregate", metadata, tensors))  # refuse to write what a reader would refuse
     return chunks_within(AGGREGATE, metadata, tensors)
 
 

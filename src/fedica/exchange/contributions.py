@@ -134,7 +134,7 @@ def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = Non
     """Read a contribution from bytes, and tell where it came from."""
     container = parse(data, CONTRIBUTION, source)
     client = _client(container)
-    with _blaming(client, source):
+    with _naming_client(client, source):
         if trusted is not None:
             check_signature(container, data, client, trusted)
         contribution = _contribution(container, client)
@@ -152,7 +152,7 @@ def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = Non
 
 
 @contextlib.contextmanager
-def _blaming(client: str, source: str) -> Iterator[None]:
+def _naming_client(client: str, source: str) -> Iterator[None]:
     """Turn what goes wrong inside into an error that names the client and starts with the source."""
     try:
         yield
@@ -162,7 +162,7 @@ def _blaming(client: str, source: str) -> Iterator[None]:
 
 
 def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:
-    with _blaming(contribution.client, f"client {contribution.client!r}"):
+    with _naming_client(contribution.client, f"client {contribution.client!r}"):
         return _checked_chunks(contribution, key)
 
 
@@ -178,7 +178,7 @@ def _checked_chunks(contribution: Contribution, key: SigningKey | None) -> list[
         elif value is not None:
             metadata[name] = write_value(field.form, value, f"client {client!r}: {name}")
     container = Container(f"client {client!r}", metadata, tensors)
-    _contribution(container, client)  # nobody writes what nobody may read
+    _contribution(container, client)  # refuse to write what a reader would refuse
     if key is not None:
         container = sign(container, client, key)
     return chunks_within(CONTRIBUTION, container.metadata, container.tensors)

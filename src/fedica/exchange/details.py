@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
 from fedica.exchange.aggregates import read_terms, terms_metadata
-from fedica.exchange.files import PathLike, read_bounded, write_atomic
+from fedica.exchange.files import read_bounded, write_atomic
 from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, declared, parse, require_tensor
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.json_files import json_text, parse_json

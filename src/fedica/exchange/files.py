@@ -11,9 +11,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
-
-PathLike = str | os.PathLike[str]
 
 _SAFE_LETTERS = re.compile(r"[^A-Za-z0-9._-]+")
 _WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")

@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError
 from fedica.exchange.aggregates import AGGREGATE, PublicAggregate, aggregate_from_bytes, aggregate_to_bytes
 from fedica.exchange.contributions import Provenance
 from fedica.exchange.details import DETAILS, details_from_bytes, details_to_bytes
-from fedica.exchange.files import PathLike, read_bounded, sha256
+from fedica.exchange.files import read_bounded, sha256
 from fedica.exchange.json_files import plain_bytes, read_plain
 from fedica.exchange.replace_folder import aside_of, replace_folder
 from fedica.exchange.tables import clients_table, components_table, mixing_table, rejected_table

@@ -1,15 +1,14 @@
-"""The header of a safetensors file, and flat lists of texts: JSON of a fixed shape, read without trusting it.
+"""The header of a safetensors file, and flat lists of texts: JSON of one fixed shape, read without trusting it.
 
 A general JSON parser builds whatever it meets before anybody can object: a few megabytes of ``[],`` become hundreds of
-megabytes of lists. What is read here has one fixed shape, so each token is checked against it before it becomes an
-object; nothing nests, nothing recurs.
+megabytes of lists. Here each token is checked against the fixed shape before it becomes an object, and nothing nests.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -46,27 +45,22 @@ class TensorSpec:
 def parse_header(text: str, source: str) -> tuple[dict[str, str], dict[str, TensorSpec]]:
     """Return the metadata and the tensors' specifications that the text of a header declares."""
     cursor = _Cursor(text, source)
-    metadata: dict[str, str] | None = None
+    metadata: dict[str, str] = {}
     tensors: dict[str, TensorSpec] = {}
-
-    def member(key: str) -> None:
-        nonlocal metadata
+    if not text.startswith("{"):
+        cursor.fail("it must start with '{'")
+    for key in cursor.members("tensor"):
         if key == "__metadata__":
-            if metadata is not None:
-                cursor.fail("'__metadata__' appears twice")
-            metadata = cursor.texts()
-        elif key in tensors:
-            cursor.fail(f"tensor {key!r} appears twice")
+            for name in cursor.members("metadata"):
+                if len(metadata) == MAX_METADATA:
+                    cursor.fail(f"more than {MAX_METADATA} metadata fields")
+                metadata[name] = cursor.string()
         elif len(tensors) == MAX_TENSORS:
             cursor.fail(f"more than {MAX_TENSORS} tensors")
         else:
             tensors[key] = cursor.spec(key)
-
-    if not text.startswith("{"):
-        cursor.fail("it must start with '{'")
-    cursor.members(member)
     cursor.end()
-    return metadata or {}, tensors
+    return metadata, tensors
 
 
 def parse_texts(text: str, what: str) -> list[str]:
@@ -125,12 +119,12 @@ class _Cursor:
         if not self.accept(sign):
             self.fail(f"{sign!r} is missing")
 
-    def string(self, most: int | None = None) -> str:
+    def string(self, max_length: int | None = None) -> str:
         found = _STRING.match(self.text, self.position)
         if found is None:
             self.fail("a text in quotes is missing")
-        if most is not None and found.end() - found.start() - 2 > most:
-            self.fail(f"a name of more than {most} characters")
+        if max_length is not None and found.end() - found.start() - 2 > max_length:
+            self.fail(f"a name of more than {max_length} characters")
         try:
             value: str = json.loads(found.group())
         except ValueError:
@@ -140,13 +134,13 @@ class _Cursor:
         self.position = found.end()
         return value
 
-    def naturals(self, most: int) -> tuple[int, ...]:
-        """Read a list of at most ``most`` natural numbers below 10^15."""
+    def naturals(self, max_length: int) -> tuple[int, ...]:
+        """Read a list of at most ``max_length`` natural numbers below 10^15."""
         self.expect("[")
         numbers: list[int] = []
         while not self.accept("]"):
-            if len(numbers) == most:
-                self.fail(f"a list of more than {most} numbers")
+            if len(numbers) == max_length:
+                self.fail(f"a list of more than {max_length} numbers")
             if numbers:
                 self.expect(",")
             found = _NATURAL.match(self.text, self.position)
@@ -156,52 +150,35 @@ class _Cursor:
             self.position = found.end()
         return tuple(numbers)
 
-    def members(self, read: Callable[[str], None]) -> None:
-        """Read an object; ``read`` is called behind each name and its colon."""
+    def members(self, what: str) -> Iterator[str]:
+        """Read an object: yield each name; whoever asks for the next one has read the value behind its colon."""
         self.expect("{")
-        first = True
+        names: set[str] = set()
         while not self.accept("}"):
-            if not first:
+            if names:
                 self.expect(",")
-            first = False
-            key = self.string(MAX_KEY)
+            name = self.string(MAX_KEY)
             self.expect(":")
-            read(key)
-
-    def texts(self) -> dict[str, str]:
-        """Read an object from text to text."""
-        found: dict[str, str] = {}
-
-        def member(key: str) -> None:
-            if key in found:
-                self.fail(f"metadata {key!r} appears twice")
-            if len(found) == MAX_METADATA:
-                self.fail(f"more than {MAX_METADATA} metadata fields")
-            found[key] = self.string()
-
-        self.members(member)
-        return found
+            if name in names:
+                self.fail(f"{what} {name!r} appears twice")
+            names.add(name)
+            yield name
 
     def spec(self, name: str) -> TensorSpec:
         """Read what is said of one tensor."""
-        dtype: list[str] = []
+        dtype = ""
         numbers: dict[str, tuple[int, ...]] = {}
-
-        def member(key: str) -> None:
-            if key in numbers or (key == "dtype" and dtype):
-                self.fail(f"tensor {name!r} has {key!r} twice")
+        for key in self.members(f"tensor {name!r}: field"):
             if key == "dtype":
-                dtype.append(self.string(16))
+                dtype = self.string(16)
             elif key in ("shape", "data_offsets"):
                 numbers[key] = self.naturals(MAX_DIMENSIONS)
             else:
                 self.fail(f"tensor {name!r} has the unknown field {key!r}")
-
-        self.members(member)
         offsets = numbers.get("data_offsets", ())
         if not dtype or "shape" not in numbers or len(offsets) != 2:
             self.fail(f"tensor {name!r} lacks its dtype, its shape or its two data_offsets")
-        return TensorSpec(dtype[0], numbers["shape"], *offsets)
+        return TensorSpec(dtype, numbers["shape"], *offsets)
 
     def end(self) -> None:
         """Check that nothing but padding follows."""

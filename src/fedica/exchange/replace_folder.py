@@ -15,8 +15,10 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from fedica.arrays import PathLike
 from fedica.errors import InputError
-from fedica.exchange.files import PathLike, cannot_write, real_path, sync_folder, write_new
+from fedica.exchange.files import cannot_write, real_path, sync_folder, write_new
+from fedica.text import list_names
 
 ABANDONED_SECONDS = 3600.0
 """Folders of an interrupted writer are deleted when they are older than this: a live writer needs seconds."""
@@ -74,14 +76,13 @@ def _check_replaceable(target: Path, removable: Collection[str]) -> None:
             f"point. Choose a folder inside it: {target / 'result'}"
         )
     try:
-        strangers = sorted(set(os.listdir(target)) - set(removable))
+        others = sorted(set(os.listdir(target)) - set(removable))
     except OSError as error:
         raise cannot_write(target, error) from error
-    if strangers:
+    if others:
         raise InputError(
-            f"{target}: the folder is replaced as a whole, and it holds {strangers[0]!r}"
-            + (f" and {len(strangers) - 1} more" if len(strangers) > 1 else "")
-            + ", which would be lost. Choose another folder."
+            f"{target}: the folder is replaced as a whole, and it holds {list_names(others, 1)}, which would be lost. "
+            "Choose another folder."
         )
 
 

@@ -17,11 +17,13 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
-from fedica.exchange.files import PathLike, cannot_write, file_name, read_bounded, sync_folder, write_new
+from fedica.exchange.files import cannot_write, file_name, read_bounded, sync_folder, write_new
 from fedica.exchange.format import Container, is_canonical, serialise
 from fedica.exchange.json_files import plain_bytes, read_plain
 from fedica.records import Reason, check_name
+from fedica.records.fields import set_fields
 
 DOMAIN = b"fedica.contribution.v1\0"
 """What every signed message starts with: a signature made for anything else means nothing here."""
@@ -76,7 +78,7 @@ class TrustedKeys(Mapping[str, str]):
                     f"clients {owners[key]!r} and {client!r} have the same key; a key stands for one client."
                 )
             owners[key] = client
-        object.__setattr__(self, "by_client", dict(self.by_client))
+        set_fields(self, by_client=dict(self.by_client))
 
     def __getitem__(self, client: str) -> str:
         return self.by_client[client]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
-from fedica.exchange.files import PathLike, write_atomic
+from fedica.exchange.files import write_atomic
 from fedica.exchange.json_files import VERSION, json_text, read_plain
 from fedica.records import Study, check_name
 

@@ -18,8 +18,9 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from fedica.arrays import PathLike
 from fedica.exchange import Provenance, ResultFolder, read_folder
-from fedica.exchange.files import PathLike, write_atomic
+from fedica.exchange.files import write_atomic
 from fedica.records import Aggregate
 from fedica.report.agreement import Agreement, agreement_of
 from fedica.report.atom_map import map_atoms

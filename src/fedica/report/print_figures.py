@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedica.arrays import Array
+from fedica.arrays import Array, PathLike
 from fedica.errors import MissingExtraError
-from fedica.exchange.files import PathLike, cannot_write, write_atomic
+from fedica.exchange.files import cannot_write, write_atomic
 from fedica.exchange.tables import feature_names
 from fedica.records import Aggregate
 from fedica.report.agreement import agreement_of, confidence_cones

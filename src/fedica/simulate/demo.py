@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fedica.arrays import Array, unit
+from fedica.arrays import Array, PathLike, unit
 from fedica.evaluate import recovery_error
 from fedica.exchange import read_contribution, write_contribution
-from fedica.exchange.files import PathLike, cannot_write
+from fedica.exchange.files import cannot_write
 from fedica.local import LocalICA
 from fedica.matching import match
 from fedica.records import Aggregate, Contribution
