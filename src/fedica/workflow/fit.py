@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-from fedica.errors import DataError
+from fedica.errors import DataError, DataWarning
 from fedica.local import LocalICA
+from fedica.records import Reason
 
 
 def fit_client(
@@ -39,20 +39,33 @@ def fit_client(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            local, notes = LocalICA(n_components, **settings).fit(X), []
+            local, notes = _fit(X, n_components, at_most, settings)
         except DataError as error:
-            if not at_most or n_components is None:
-                raise DataError(_by_name(str(error), features)) from error
-            local = LocalICA(None, **settings).fit(X)
-            rank = local.atoms_.shape[1]
-            if rank >= n_components:
-                raise
-            notes = [f"the data has {rank} independent directions, fewer than the {n_components} components."]
-    return local, (*notes, *(_by_name(str(warning.message), features) for warning in caught))
+            raise _named(error, features).error(DataError) from error
+    return local, (*notes, *(_named(warning.message, features).sentence for warning in caught))
 
 
-def _by_name(sentence: str, features: Sequence[str] | None) -> str:
-    """Call columns by their names: the fit sees numbers alone."""
-    if features is None:
-        return sentence
-    return re.sub(r"\bcolumn (\d+)\b", lambda found: repr(features[int(found[1])]), sentence)
+def _fit(
+    X: NDArray[Any], n_components: int | None, at_most: bool, settings: dict[str, Any]
+) -> tuple[LocalICA, tuple[str, ...]]:
+    """Fit n_components, or with ``at_most`` as many as the data has, and note how many."""
+    try:
+        return LocalICA(n_components, **settings).fit(X), ()
+    except DataError:
+        if not at_most or n_components is None:
+            raise
+        local = LocalICA(None, **settings).fit(X)
+        rank = local.atoms_.shape[1]
+        if rank >= n_components:
+            raise
+    return local, (f"the data has {rank} independent directions, fewer than the {n_components} components.",)
+
+
+def _named(issue: Warning | DataError | str, features: Sequence[str] | None) -> Reason:
+    """Return what an error or a warning says, with columns called by their names: the fit knows their numbers alone."""
+    if not isinstance(issue, DataError | DataWarning):
+        return Reason("", text=str(issue))
+    why, columns = Reason(issue.kind, issue.numbers, str(issue)), issue.numbers.get("columns")
+    if features is None or columns is None:
+        return why
+    return why.changed(names=tuple(features[j] for j in columns))
