@@ -12,7 +12,7 @@ import pytest
 
 from fedica import Contribution, aggregate
 from fedica.errors import OptionError
-from fedica.report.agreement import agreement_of, confidence_cones
+from fedica.report.agreement import confidence_cones, trust_of, worst_first
 from fedica.report.atom_map import map_atoms
 from fedica.report.components import component_cards, image_shape
 from fedica.report.png import picture
@@ -29,7 +29,7 @@ def result():
 
 
 def map_of(result, **options):
-    return map_atoms(result, agreement_of(result), **options)
+    return map_atoms(result, **options)
 
 
 def test_an_atom_that_equals_a_component_lies_on_its_mark(result):
@@ -73,7 +73,7 @@ def test_a_large_federation_is_thinned_by_whole_clients(result):
     drawn = map_of(result, most=25)
     kept = set(result.client_of_atom[drawn.shown].tolist())
     assert drawn.shown.size == sum((result.client_of_atom == k).sum() for k in kept) == 25
-    assert set(agreement_of(result).worst_first()[:2].tolist()) <= kept
+    assert set(worst_first(trust_of(result))[:2]) <= kept
     assert {"outlying", "trusted"} <= {result.trust.verdict[k] for k in kept}
 
 
@@ -128,7 +128,7 @@ def test_exact_atoms_have_a_cone_of_zero():
 
 def test_agreement_without_verdicts_comes_from_the_labels(result):
     """The angles are those of the trust, where both know one; nobody is judged."""
-    bare = agreement_of(replace(result, trust=None))
+    bare = trust_of(replace(result, trust=None))
     both = bare.has & result.trust.has
     assert both.any()
     np.testing.assert_allclose(bare.angles[both], result.trust.angles[both], atol=1e-6)
@@ -138,7 +138,7 @@ def test_agreement_without_verdicts_comes_from_the_labels(result):
 
 def test_those_to_worry_about_come_first(result):
     """Outlying, then weak, then trusted; each by angle."""
-    order = agreement_of(result).worst_first()
+    order = worst_first(trust_of(result))
     verdicts = [result.trust.verdict[k] for k in order]
     assert verdicts == sorted(verdicts, key=["outlying", "weak", "trusted"].index)
     outlying = [result.trust.angle[k] for k in order if result.trust.verdict[k] == "outlying"]

@@ -85,8 +85,8 @@ def test_reading_order(result):
     titles = re.findall(r"<h[12][^>]*>([^<]+)</h[12]>", render_report(result))
     assert titles == [
         "5 of 6 clients agree on 3 components; 1 is weak.",
-        *("Clients and components", "How many components", "All atoms", "Components"),
-        *("Trust", "Rejected", "Where this comes from"),
+        *("Clients and components", "Number of components", "All atoms", "Components"),
+        *("Verdicts", "Rejected", "Provenance"),
     ]
 
 
@@ -109,7 +109,7 @@ def test_of_very_many_clients_those_to_worry_about_are_shown(result, monkeypatch
     """The page says how many are left out."""
     monkeypatch.setattr(fedica.report.page, "MAX_ROWS", 4)
     text = render_report(result)
-    assert "The 4 clients to worry about first are shown; 2 more are in clients.csv." in text
+    assert "4 clients are shown, outlying and weak ones first; 2 more are in clients.csv." in text
     assert text.count("<tr data-client=") == 8
 
 

@@ -1,14 +1,12 @@
-"""Angles between clients and components: the numbers that the page, the figures and the headline share."""
+"""Verdicts on clients and confidence cones of components, shared by the page, the figures and the headline."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import f
 
-from fedica.arrays import Array, BoolArray, IntArray
-from fedica.records import Aggregate, Reason
+from fedica.arrays import Array, IntArray
+from fedica.records import Aggregate, Reason, Trust
 from fedica.server import METHODS
 from fedica.server.agreement import ATOM_CUT
 
@@ -19,85 +17,42 @@ MIN_ATOMS_FOR_CONE = 5
 """The scatter of fewer atoms is too uncertain to estimate the error of their centre."""
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
-    """Clients against components.
-
-    Parameters
-    ----------
-    angles : ndarray of shape (K, r)
-        Angle of the client's atom to the component, in degrees; 90 where it has none.
-    has : ndarray of shape (K, r)
-        Whether the client has an atom for the component.
-    verdict : tuple of str
-        Of each client; "not judged" if the aggregate holds no verdicts.
-    why : tuple of Reason
-        The reason for each verdict.
-    angle, influence : ndarray of shape (K,)
-        Median angle of a client's atoms; angle by which the result moves without it (NaN if not judged).
-    n_atoms, n_unmatched : ndarray of shape (K,)
-        Atoms sent; atoms that match no component.
-    """
-
-    angles: Array
-    has: BoolArray
-    verdict: tuple[str, ...]
-    why: tuple[Reason, ...]
-    angle: Array
-    influence: Array
-    n_atoms: IntArray
-    n_unmatched: IntArray
-
-    def worst_first(self) -> IntArray:
-        """Return the clients in order of concern: by verdict, then by falling angle, then by name."""
-        rank = np.array([self.rank(k) for k in range(len(self.verdict))], dtype=np.int64)
-        return np.asarray(np.lexsort((np.arange(rank.size), -self.angle, rank)), dtype=np.int64)
-
-    def rank(self, client: int) -> int:
-        """Return the place of a client's verdict in ``VERDICTS``; a verdict of a later version comes last."""
-        verdict = self.verdict[client]
-        return VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS)
-
-
-def agreement_of(aggregate: Aggregate) -> Agreement:
-    """Collect the angles of all clients to all components: from the verdicts or, where there are none, the labels."""
-    n_atoms = np.bincount(aggregate.client_of_atom, minlength=len(aggregate.clients))
-    trust = aggregate.trust
-    if trust is None:
-        return _without_verdicts(aggregate, n_atoms)
-    return Agreement(
-        angles=trust.angles,
-        has=np.asarray(trust.has, dtype=bool),
-        verdict=trust.verdict,
-        why=trust.why,
-        angle=trust.angle,
-        influence=trust.influence,
-        n_atoms=n_atoms,
-        n_unmatched=trust.n_unmatched,
-    )
-
-
-def _without_verdicts(aggregate: Aggregate, n_atoms: IntArray) -> Agreement:
-    n_clients = n_atoms.size
+def trust_of(aggregate: Aggregate) -> Trust:
+    """Return the verdicts; for an aggregate without verdicts, clients that are "not judged", with angles by label."""
+    if aggregate.trust is not None:
+        return aggregate.trust
+    n_clients, r = len(aggregate.clients), aggregate.n_components
     known = np.flatnonzero(aggregate.labels >= 0)
     owner, label = aggregate.client_of_atom[known], aggregate.labels[known]
     cosine = np.abs(np.einsum("dR,dR->R", aggregate.atoms[:, known], aggregate.mixing[:, label]))
-    angles, has = (
-        np.full((n_clients, aggregate.n_components), 90.0),
-        np.zeros((n_clients, aggregate.n_components), bool),
-    )
+    angles, has = np.full((n_clients, r), 90.0), np.zeros((n_clients, r), dtype=bool)
     np.minimum.at(angles, (owner, label), np.degrees(np.arccos(np.minimum(cosine, 1.0))))
     has[owner, label] = True
-    return Agreement(
-        angles=angles,
-        has=has,
+    return Trust(
+        clients=aggregate.clients,
         verdict=("not judged",) * n_clients,
         why=(Reason("not-judged", {"method": aggregate.method}),) * n_clients,
         angle=np.array([np.median(row[mask]) if mask.any() else 90.0 for row, mask in zip(angles, has, strict=True)]),
+        angles=angles,
+        has=has,
+        n_unmatched=atoms_per_client(aggregate) - np.bincount(owner, minlength=n_clients),
         influence=np.full(n_clients, np.nan),
-        n_atoms=n_atoms,
-        n_unmatched=n_atoms - np.bincount(owner, minlength=n_clients),
     )
+
+
+def atoms_per_client(aggregate: Aggregate) -> IntArray:
+    """Return the number of atoms that each client sent: (K,)."""
+    return np.bincount(aggregate.client_of_atom, minlength=len(aggregate.clients))
+
+
+def concern(verdict: str) -> int:
+    """Return the place of a verdict in ``VERDICTS``; a verdict of a later version comes last."""
+    return VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS)
+
+
+def worst_first(trust: Trust) -> list[int]:
+    """Return the clients in order of concern: by verdict, then by falling angle, then by name."""
+    return sorted(range(len(trust)), key=lambda k: (concern(trust.verdict[k]), -trust.angle[k]))
 
 
 def confidence_cones(aggregate: Aggregate) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray
 from fedica.records import Aggregate
-from fedica.report.agreement import Agreement
+from fedica.report.agreement import atoms_per_client, trust_of, worst_first
 
 MAX_ATOMS = 8000
 """More points than this cannot be told apart, and are slow to draw."""
@@ -46,7 +46,7 @@ class AtomMap:
     marks: Array
 
 
-def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MAX_ATOMS) -> AtomMap:
+def map_atoms(aggregate: Aggregate, *, most: int = MAX_ATOMS) -> AtomMap:
     """Place every atom between the marks of the components by its angles to them.
 
     Components lie on a circle. An atom is the mean of the marks with weights 1 / angle^4, and of the middle with a
@@ -54,7 +54,7 @@ def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MAX_ATO
     when it is near none. Around a mark the atoms form a cloud: the direction shows how they differ from the component
     (their two main directions), the radius is the angle, up to 20 degrees. Time is linear in the number of atoms.
     """
-    shown = _whole_clients(aggregate, agreement, most)
+    shown = _whole_clients(aggregate, most)
     r = aggregate.n_components
     turn = np.pi / 2 - 2 * np.pi * np.arange(r) / r
     marks = np.column_stack([np.cos(turn), np.sin(turn)])
@@ -78,7 +78,7 @@ def map_atoms(aggregate: Aggregate, agreement: Agreement, *, most: int = MAX_ATO
     return AtomMap(shown, places, angle, nearest.astype(np.int64), marks)
 
 
-def _whole_clients(aggregate: Aggregate, agreement: Agreement, most: int) -> IntArray:
+def _whole_clients(aggregate: Aggregate, most: int) -> IntArray:
     """Return the indices of the atoms of as many clients as fit; at least one client.
 
     Alternates between the next client in the order of concern and clients at regular steps.
@@ -87,9 +87,9 @@ def _whole_clients(aggregate: Aggregate, agreement: Agreement, most: int) -> Int
         return np.arange(aggregate.labels.size)
     n_clients = len(aggregate.clients)
     regular = np.argsort(np.arange(n_clients) * 0.6180339887498949 % 1.0)  # golden ratio: every prefix is spread evenly
-    turns = np.stack([agreement.worst_first(), regular], axis=1).ravel()
+    turns = np.stack([worst_first(trust_of(aggregate)), regular], axis=1).ravel()
     order = turns[np.sort(np.unique(turns, return_index=True)[1])]
-    fits = max(int(np.searchsorted(np.cumsum(agreement.n_atoms[order]), most, side="right")), 1)
+    fits = max(int(np.searchsorted(np.cumsum(atoms_per_client(aggregate)[order]), most, side="right")), 1)
     return np.flatnonzero(np.isin(aggregate.client_of_atom, order[:fits]))
 
 

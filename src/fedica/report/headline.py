@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedica.records import Aggregate
+from fedica.records import Aggregate, Trust
 from fedica.records.reasons import list_components
-from fedica.report.agreement import Agreement, agreement_of
+from fedica.report.agreement import trust_of, worst_first
 
 MAX_NAMED = 6
 """Clients named in one sentence; the tables name all."""
@@ -97,9 +97,9 @@ def headline(aggregate: Aggregate) -> Headline:
     Headline
         ``str(headline(aggregate))`` is one sentence.
     """
-    agreement = agreement_of(aggregate)
+    trust = trust_of(aggregate)
     n_clients = len(aggregate.clients)
-    doubts = tuple(x for x in (_doubts(aggregate, agreement, verdict) for verdict in _ARE) if x.total)
+    doubts = tuple(x for x in (_doubts(trust, verdict) for verdict in _ARE) if x.total)
     n_trusted = n_clients - sum(x.total for x in doubts)
     components = _count(aggregate.n_components, "component")
     if n_clients == 1:
@@ -111,7 +111,7 @@ def headline(aggregate: Aggregate) -> Headline:
     warning = _warning(aggregate, n_trusted)
     doubtful = doubts or aggregate.rejected or n_clients == 1
     tone = "bad" if warning else "mixed" if doubtful else "good"
-    return Headline(agrees, doubts, tone, warning, _details(aggregate, agreement))
+    return Headline(agrees, doubts, tone, warning, _details(aggregate, trust))
 
 
 def short(name: str, most: int = MAX_NAME_LENGTH) -> str:
@@ -122,9 +122,9 @@ def short(name: str, most: int = MAX_NAME_LENGTH) -> str:
     return f"{name[: most - tail - 1]}…{name[-tail:]}"
 
 
-def _doubts(aggregate: Aggregate, agreement: Agreement, verdict: str) -> Doubts:
-    whose = [int(k) for k in agreement.worst_first() if agreement.verdict[k] == verdict]
-    named = tuple(Doubt(k, aggregate.clients[k], agreement.why[k].short) for k in whose[:MAX_NAMED])
+def _doubts(trust: Trust, verdict: str) -> Doubts:
+    whose = [k for k in worst_first(trust) if trust.verdict[k] == verdict]
+    named = tuple(Doubt(k, trust.clients[k], trust.why[k].short) for k in whose[:MAX_NAMED])
     return Doubts(verdict, len(whose), named)
 
 
@@ -143,11 +143,11 @@ def _warning(aggregate: Aggregate, n_trusted: int) -> str:
     return " ".join(sentences)
 
 
-def _details(aggregate: Aggregate, agreement: Agreement) -> tuple[str, ...]:
+def _details(aggregate: Aggregate, trust: Trust) -> tuple[str, ...]:
     source = _SOURCES.get(str(aggregate.options.get("n_components_from")), "{r} components.")
     lines = [source.format(r=aggregate.n_components)]
     if len(aggregate.clients) > 1:
-        lines += [_support(aggregate), *_lacking(aggregate, agreement)]
+        lines += [_support(aggregate), *_lacking(trust)]
     if aggregate.rejected:
         n = len(aggregate.rejected)
         lines.append(f"{n} {'contribution was' if n == 1 else 'contributions were'} rejected before aggregating.")
@@ -167,13 +167,13 @@ def _support(aggregate: Aggregate) -> str:
     )
 
 
-def _lacking(aggregate: Aggregate, agreement: Agreement) -> list[str]:
+def _lacking(trust: Trust) -> list[str]:
     """Name the clients that lack components though they are not outlying, in one line or none."""
-    lacking = [k for k, has in enumerate(agreement.has) if not has.all() and agreement.verdict[k] != "outlying"]
+    lacking = [k for k, has in enumerate(trust.has) if not has.all() and trust.verdict[k] != "outlying"]
     if not lacking:
         return []
     named = ", ".join(
-        f"{short(aggregate.clients[k])} ({list_components(np.flatnonzero(~agreement.has[k]).tolist())})"
+        f"{short(trust.clients[k])} ({list_components(np.flatnonzero(~trust.has[k]).tolist())})"
         for k in lacking[:MAX_NAMED]
     )
     more = f" and {len(lacking) - MAX_NAMED} more" if len(lacking) > MAX_NAMED else ""

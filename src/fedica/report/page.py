@@ -6,7 +6,7 @@ import base64
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -21,8 +21,8 @@ from markupsafe import Markup
 from fedica.arrays import PathLike
 from fedica.exchange import Provenance, ResultFolder, read_folder
 from fedica.exchange.files import write_atomic
-from fedica.records import Aggregate
-from fedica.report.agreement import Agreement, agreement_of
+from fedica.records import Aggregate, ClientTrust, Trust
+from fedica.report.agreement import atoms_per_client, concern, trust_of, worst_first
 from fedica.report.atom_map import map_atoms
 from fedica.report.components import ImageShape, component_cards
 from fedica.report.figures.atoms import SYMBOLS, describe_atoms
@@ -51,19 +51,12 @@ class Material:
 
 @dataclass(frozen=True)
 class ClientRow:
-    """One row of the tables: a client."""
+    """One row of the tables: a client by number, its verdict, and what the page shows beside it."""
 
     number: int
-    name: str
-    verdict: str
+    trust: ClientTrust
     rank: int
-    reason: str
-    angle: float
-    influence: float
     n_atoms: int
-    n_unmatched: int
-    missing: str
-    n_missing: int
     n_samples: int | None
     glyph: str
     cells: tuple[tuple[str, str], ...]
@@ -129,10 +122,9 @@ def render_report(
         The HTML page.
     """
     material = material_of(result, tuple(provenance))
-    aggregate, agreement = material.aggregate, agreement_of(material.aggregate)
-    shown = agreement.worst_first()[: max(1, min(MAX_ROWS, MAX_CELLS // aggregate.n_components))]
-    rows = _client_rows(material, agreement, shown.tolist())
-    atom_map = map_atoms(aggregate, agreement)
+    aggregate, trust = material.aggregate, trust_of(material.aggregate)
+    rows = _client_rows(material, trust)
+    atom_map = map_atoms(aggregate)
     scripts = {name: _script(name) for name in ("page.js", "plotly-basic.min.js")}
     return (
         _environment()
@@ -158,8 +150,8 @@ def render_report(
             command=command or command_of(aggregate, material.provenance, material.folder),
             data={
                 "figures": {"spectrum": describe_spectrum(aggregate), "atoms": describe_atoms(aggregate, atom_map)},
-                "clients": {row.number: [short(row.name), row.verdict, row.reason] for row in rows},
-                "angles": {row.number: agreement.angles[row.number].round(2).tolist() for row in rows},
+                "clients": {row.number: [short(row.trust.client), row.trust.verdict, row.trust.reason] for row in rows},
+                "angles": {row.number: trust.angles[row.number].round(2).tolist() for row in rows},
             },
         )
     )
@@ -179,9 +171,9 @@ def _spectrum_text(aggregate: Aggregate) -> str:
     """Return the text alternative of the spectrum."""
     values, r = aggregate.spectrum, aggregate.n_components
     if values.size <= r:
-        return f"Spectrum: {values.size} eigenvalues; {r} components were taken."
+        return f"Spectrum: {values.size} eigenvalues; {r} components were chosen."
     return (
-        f"Spectrum: the {r} eigenvalues that were taken go from {values[0]:.3g} down to {values[r - 1]:.3g}, "
+        f"Spectrum: the {r} chosen eigenvalues go from {values[0]:.3g} down to {values[r - 1]:.3g}, "
         f"the next one is {values[r]:.3g}."
     )
 
@@ -192,30 +184,23 @@ def _default_path(result: object) -> Path:
     return Path(REPORT)
 
 
-def _client_rows(material: Material, agreement: Agreement, shown: Sequence[int]) -> tuple[ClientRow, ...]:
+def _client_rows(material: Material, trust: Trust) -> list[ClientRow]:
+    """Return the rows of the first clients in the order of concern, as many as a browser can show."""
+    n_atoms = atoms_per_client(material.aggregate)
     samples = {origin.client: origin.n_samples for origin in material.provenance}
-    clients = material.aggregate.clients
-    return tuple(_client_row(k, clients[k], samples.get(clients[k]), agreement) for k in shown)
-
-
-def _client_row(k: int, name: str, n_samples: int | None, agreement: Agreement) -> ClientRow:
-    missing = np.flatnonzero(~agreement.has[k]).tolist()
-    return ClientRow(
-        number=k,
-        name=name,
-        verdict=agreement.verdict[k],
-        rank=agreement.rank(k),
-        reason=agreement.why[k].sentence,
-        angle=float(agreement.angle[k]),
-        influence=float(agreement.influence[k]),
-        n_atoms=int(agreement.n_atoms[k]),
-        n_unmatched=int(agreement.n_unmatched[k]),
-        missing=", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else ""),
-        n_missing=len(missing),
-        n_samples=n_samples,
-        glyph=SYMBOLS[k % len(SYMBOLS)],
-        cells=tuple(map(_cell, agreement.angles[k].tolist(), agreement.has[k].tolist())),
-    )
+    shown = np.array(worst_first(trust)[: max(1, min(MAX_ROWS, MAX_CELLS // material.aggregate.n_components))])
+    return [
+        ClientRow(
+            number=k,
+            trust=row,
+            rank=concern(row.verdict),
+            n_atoms=int(n_atoms[k]),
+            n_samples=samples.get(row.client),
+            glyph=SYMBOLS[k % len(SYMBOLS)],
+            cells=tuple(map(_cell, trust.angles[k].tolist(), trust.has[k].tolist())),
+        )
+        for k, row in zip(shown.tolist(), trust.rows(shown), strict=True)
+    ]
 
 
 def _cell(angle: float, has: bool) -> tuple[str, str]:

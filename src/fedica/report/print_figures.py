@@ -16,7 +16,7 @@ from fedica.errors import MissingExtraError
 from fedica.exchange.files import cannot_write, write_atomic
 from fedica.exchange.tables import feature_names
 from fedica.records import Aggregate
-from fedica.report.agreement import agreement_of, confidence_cones
+from fedica.report.agreement import confidence_cones, trust_of, worst_first
 from fedica.report.atom_map import map_atoms
 from fedica.report.components import MAX_BARS, ImageShape, component_maps
 from fedica.report.figures.atoms import EXTENT, LABEL_RADIUS
@@ -120,15 +120,15 @@ def _styled() -> Iterator[Callable[..., Figure]]:
 def _draw_clients(figure: Figure, aggregate: Aggregate) -> None:
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
 
-    agreement = agreement_of(aggregate)
-    order = agreement.worst_first()[:MAX_LINES]
+    trust = trust_of(aggregate)
+    order = worst_first(trust)[:MAX_LINES]
     r = aggregate.n_components
-    figure.set_size_inches(min(2.6 + 0.32 * r, 10), float(np.clip(1.0 + 0.17 * order.size, 1.8, 14)))
+    figure.set_size_inches(min(2.6 + 0.32 * r, 10), float(np.clip(1.0 + 0.17 * len(order), 1.8, 14)))
     ax = figure.add_subplot()
     scale = LinearSegmentedColormap.from_list("angles", [(float(at), str(c)) for at, c in HEAT])
-    drawn = ax.imshow(np.sqrt(agreement.angles[order] / 90), cmap=scale, vmin=0, vmax=1, aspect="auto")
+    drawn = ax.imshow(np.sqrt(trust.angles[order] / 90), cmap=scale, vmin=0, vmax=1, aspect="auto")
     ax.set_xticks(range(r), [str(a) for a in range(r)])
-    ax.set_yticks(range(order.size), [f"{short(aggregate.clients[k], 28)} ({agreement.verdict[k]})" for k in order])
+    ax.set_yticks(range(len(order)), [f"{short(aggregate.clients[k], 28)} ({trust.verdict[k]})" for k in order])
     ax.set_xlabel("component")
     bar = figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=30)
     bar.set_ticks(np.sqrt(HEAT_TICKS / 90).tolist(), labels=[f"{angle}°" for angle in HEAT_TICKS])
@@ -159,7 +159,7 @@ def _draw_spectrum(figure: Figure, aggregate: Aggregate) -> None:
 def _draw_atoms(figure: Figure, aggregate: Aggregate) -> None:
     figure.set_size_inches(5, 5)
     ax = figure.add_subplot()
-    atom_map = map_atoms(aggregate, agreement_of(aggregate))
+    atom_map = map_atoms(aggregate)
     owner, label = aggregate.client_of_atom[atom_map.shown], aggregate.labels[atom_map.shown]
     ax.plot(*atom_map.marks.T, "+", color=QUIET, markersize=9, markeredgewidth=0.6)
     for a in range(-1, aggregate.n_components):

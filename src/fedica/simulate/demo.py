@@ -38,22 +38,9 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ClientRow:
-    """One client of the demo.
+    """One client: its fault, the size of its tile, the bytes it sent, its own error / sqrt(r), the server's verdict.
 
-    Parameters
-    ----------
-    client : str
-        Its name.
-    fault : str
-        Its fault; "none" if it has none.
-    height, width : int
-        Size of its tile, in pixels.
-    sent : int
-        Size of its message, in bytes.
-    error : float
-        Error of its own mixing matrix, divided by sqrt(r).
-    verdict : str
-        The server's verdict, from the contributions alone; empty if the default method gives none.
+    The verdict is based on the contributions alone; it is empty if the default method gives none.
     """
 
     client: str

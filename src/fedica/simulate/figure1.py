@@ -206,15 +206,7 @@ PANELS = {
 
 
 def draw_figure1(rows: Sequence[Row], preset: str, *, folder: Path) -> tuple[list[Path], str]:
-    """Draw the three panels as a PNG and as an interactive page.
-
-    Returns
-    -------
-    files : list of Path
-        The files written.
-    missing : str
-        Why there is no PNG, or empty.
-    """
+    """Draw the three panels as a PNG and as an interactive page; returns what `draw_both` returns."""
     centre = pick(preset, "preset", PRESETS).centre
     panels = [
         make_panel(

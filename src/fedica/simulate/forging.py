@@ -67,10 +67,6 @@ class Scene:
         basis = self.span()
         return unit(basis @ rng.standard_normal((basis.shape[1], 1)))
 
-    def honest_centres(self) -> Array:
-        """Return the mean atom of every component over the honest clients: (d, r)."""
-        return self.federation.honest_mean()
-
     def send(self, forge: Forge) -> AtomFederation:
         """Return the federation after every attacker has sent what ``forge`` gives for it.
 
@@ -118,7 +114,7 @@ def most_harmful(
     where the attack is weak, then a refinement around its best point. (ByzFL's search climbs from zero instead.) A
     server that raises an error counts as infinite harm.
     """
-    target = scene.honest_centres()
+    target = scene.federation.honest_mean()
     tried: dict[float, tuple[float, AtomFederation]] = {}
 
     def try_out(strength: float) -> float:

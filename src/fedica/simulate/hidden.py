@@ -43,7 +43,7 @@ def inner_product(scene: Scene, strength: float, colluding: bool) -> Forge:
     Colluding: all send the error of the same attacker.
     """
     factor = not_negative(strength, "strength")
-    centres = scene.honest_centres()
+    centres = scene.federation.honest_mean()
 
     def forge(k: int) -> Array:
         speaker = scene.speaker(k, colluding=colluding)
@@ -64,7 +64,7 @@ def mimicry(scene: Scene, strength: float, colluding: bool) -> Forge:
     """
     quantile = not_negative(strength, "strength", at_most=1)
     known = scene.federation
-    centres = scene.honest_centres()
+    centres = scene.federation.honest_mean()
     honest = np.flatnonzero(known.honest)
     distances = [np.mean(1 - np.sum(known.aligned(int(k)) * centres[:, known.labels[k]], axis=0)) for k in honest]
     by_distance = honest[np.argsort(distances, kind="stable")]
@@ -87,7 +87,7 @@ def turned_means(scene: Scene, strength: float, colluding: bool) -> Forge:
     strength : the angle, in degrees.
     """
     angle = np.deg2rad(not_negative(strength, "strength", at_most=90))
-    centres, basis = scene.honest_centres(), scene.span()
+    centres, basis = scene.federation.honest_mean(), scene.span()
 
     def forge(k: int) -> Array:
         rng = scene.rng("aside", k, colluding=colluding)

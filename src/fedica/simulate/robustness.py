@@ -180,15 +180,7 @@ def draw_setting(setting: Setting, seed: int) -> AtomFederation:
 
 
 def draw_robustness(rows: Sequence[Row], stem: Path) -> tuple[list[Path], str]:
-    """Draw error against share, one panel per federation and attack, as STEM.png and STEM.html.
-
-    Returns
-    -------
-    files : list of Path
-        The files written.
-    missing : str
-        Why there is no PNG, or empty.
-    """
+    """Draw error against share, one panel per federation and attack; returns what `draw_both` returns."""
     panels = [
         make_panel(group, lines_of(rows), title, "share of clients that attack", centre="median")
         for title, group in _groups(rows)

@@ -8,7 +8,6 @@ import numpy as np
 
 from fedica.arrays import IntArray
 from fedica.records import Aggregate
-from fedica.report.agreement import agreement_of
 from fedica.report.atom_map import AtomMap, map_atoms
 from fedica.report.figures.style import QUIET, Description, colour, layout, plain, to_figure
 
@@ -38,7 +37,7 @@ def plot_atoms(aggregate: Aggregate) -> Figure:
     plotly.graph_objects.Figure
         An atom on a component's mark equals the component; one in the middle is near none.
     """
-    return to_figure(describe_atoms(aggregate, map_atoms(aggregate, agreement_of(aggregate))))
+    return to_figure(describe_atoms(aggregate, map_atoms(aggregate)))
 
 
 def describe_atoms(aggregate: Aggregate, atom_map: AtomMap) -> Description:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedica.records import Aggregate
-from fedica.report.agreement import Agreement, agreement_of
+from fedica.report.agreement import trust_of, worst_first
 from fedica.report.figures.style import Description, axis, layout, plain, to_figure
 
 if TYPE_CHECKING:
@@ -39,21 +39,22 @@ def plot_trust(aggregate: Aggregate) -> Figure:
     plotly.graph_objects.Figure
         Hovering shows client, component and angle.
     """
-    return to_figure(describe_trust(aggregate, agreement_of(aggregate)))
+    return to_figure(describe_trust(aggregate))
 
 
-def describe_trust(aggregate: Aggregate, agreement: Agreement) -> Description:
+def describe_trust(aggregate: Aggregate) -> Description:
     """Return the description of the heat map."""
-    order = agreement.worst_first()[::-1]  # plotly draws the first row at the bottom
-    angles, r = agreement.angles[order], aggregate.n_components
+    trust, r = trust_of(aggregate), aggregate.n_components
+    order = worst_first(trust)[::-1]  # plotly draws the first row at the bottom
+    angles = trust.angles[order]
     names = [plain(aggregate.clients[k], 24) for k in order]
     trace = {
         "type": "heatmap",
         "x": list(range(r)),
-        "y": list(range(order.size)),
+        "y": list(range(len(order))),
         "z": np.sqrt(angles / 90).round(4).tolist(),
         "customdata": angles.round(2).tolist(),
-        "text": [[f"{name} ({agreement.verdict[k]})"] * r for name, k in zip(names, order, strict=True)],
+        "text": [[f"{name} ({trust.verdict[k]})"] * r for name, k in zip(names, order, strict=True)],
         "hovertemplate": "%{text}<br>component %{x}: %{customdata:.1f}°<extra></extra>",
         "colorscale": HEAT,
         "zmin": 0,
@@ -66,14 +67,14 @@ def describe_trust(aggregate: Aggregate, agreement: Agreement) -> Description:
             "ticktext": [f"{angle}°" for angle in HEAT_TICKS],
         },
     }
-    step = max(1, order.size // 60)
-    ticks = {"tickvals": list(range(0, order.size, step)), "ticktext": names[::step]}
+    step = max(1, len(order) // 60)
+    ticks = {"tickvals": list(range(0, len(order), step)), "ticktext": names[::step]}
     return {
         "data": [trace],
         "layout": layout(
             "Angle of each client to each component",
             xaxis=axis("component", dtick=max(1, r // 20), showgrid=False),
             yaxis=axis("", showgrid=False, automargin=True, **ticks),
-            height=int(np.clip(140 + 18 * order.size, 260, 1200)),
+            height=int(np.clip(140 + 18 * len(order), 260, 1200)),
         ),
     }
