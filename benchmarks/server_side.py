@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from fedica import AtomArray, Contribution, aggregate
 from fedica.arrays import unit
-from fedica.blocks.columns import columns_of
+from fedica.blocks import columns_of
 from fedica.server.centres import geometric_medians
 from fedica.threads import in_order, threads_for_blocks
 

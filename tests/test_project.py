@@ -38,7 +38,7 @@ EXTRAS = {
     *("picard", "plotly", "pyarrow", "safetensors", "skimage", "sphinx"),
 }
 """What may be missing, and what only reports need."""
-FILES_OF_EXTRAS = {"flower/": "flwr", "local/dask_": "dask", "server/dask_": "dask"}
+FILES_OF_EXTRAS = {"flower/": "flwr", "blocks/dask_": "dask"}
 """Files that are imported only where the extra is already there."""
 
 

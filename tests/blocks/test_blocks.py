@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from fedica.blocks import rows_of
 from fedica.blocks.arrays import mapped_file
 from fedica.errors import DataError, OptionError
-from fedica.ica.whitened import Whitened
-from fedica.ica.whitening import whiten
+from fedica.ica import Whitened, whiten
 from fedica.local import LocalICA
 
 SOLVERS_BY_BLOCKS = ["auto", "l4", "kurtosis", "deflation"]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedica.blocks.groups import group_medians, membership, nearest_halves, weighted_median
+from fedica.blocks import group_medians, membership, nearest_halves, weighted_median
 
 seeds = st.integers(0, 2**32 - 1)
 

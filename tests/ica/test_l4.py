@@ -9,13 +9,12 @@ import pytest
 from sklearn.decomposition import FastICA
 
 from fedica.blocks import rows_of
+from fedica.ica import Whitened, whiten
 from fedica.ica.l4 import ascend, l4
 from fedica.ica.moments import gather_moments
 from fedica.ica.newton import newton_ascent
 from fedica.ica.one_unit import gradient_over
 from fedica.ica.rotation import random_rotation
-from fedica.ica.whitened import Whitened
-from fedica.ica.whitening import whiten
 from fedica.local import LocalICA
 
 

@@ -7,10 +7,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from fedica.blocks import rows_of
+from fedica.ica import Whitened, whiten
 from fedica.ica.moments import gather_moments
 from fedica.ica.one_unit import excess_kurtosis, follow, gradient_over
-from fedica.ica.whitened import Whitened, cube, logcosh
-from fedica.ica.whitening import whiten
+from fedica.ica.whitened import cube, logcosh
 from fedica.threads import threads_for_blocks
 
 

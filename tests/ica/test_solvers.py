@@ -14,11 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from fedica.arrays import unit
 from fedica.blocks import rows_of
 from fedica.errors import MissingExtraError, OptionError
+from fedica.ica import Whitened, whiten
 from fedica.ica.deflation import deflation
 from fedica.ica.fast import fast, negentropy, newton_steps, stage_sizes, step_on
 from fedica.ica.rotation import random_rotation
-from fedica.ica.whitened import Whitened
-from fedica.ica.whitening import whiten
 from fedica.local import SOLVERS, LocalICA
 from fedica.matching import match
 

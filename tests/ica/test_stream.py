@@ -17,10 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fedica.blocks import rows_of
 from fedica.errors import DataError
+from fedica.ica import MomentStream, Whitened, whiten
 from fedica.ica.moments import gather_moments
-from fedica.ica.stream import MomentStream
-from fedica.ica.whitened import Whitened
-from fedica.ica.whitening import whiten
 from fedica.local import LocalICA
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fedica.blocks import rows_of
 from fedica.errors import DataError
-from fedica.ica.whitened import Whitened
-from fedica.ica.whitening import scatter, whiten
+from fedica.ica import Whitened, whiten
+from fedica.ica.whitening import scatter
 
 
 def _data(n=400, d=6, seed=0):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
-from fedica.blocks.columns import columns_of
+from fedica.blocks import columns_of
 from fedica.matching import match
 from fedica.server.assign import MAX_DISTANCE, assign_atoms
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import unit
-from fedica.blocks.columns import columns_of
-from fedica.blocks.directions import leading_directions
+from fedica.blocks import columns_of, leading_directions
 from fedica.errors import GroupingError
 from fedica.server import embedding as embedding_module
 from fedica.server.affinity import absolute_affinity, absolute_product, quadratic_features

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from fedica.blocks.arrays import ArrayBlocks, Blocks, add
+from fedica.blocks.arrays import Blocks, add
 from fedica.blocks.columns import Columns, columns_of
-from fedica.blocks.cuts import Parts, block_bounds
-from fedica.blocks.directions import MAX_DENSE_SCATTER, Directions, leading_directions
-from fedica.blocks.eigen import Eigenpairs, leading_eigenpairs
+from fedica.blocks.cuts import Parts
+from fedica.blocks.directions import MAX_DENSE_SCATTER, leading_directions
+from fedica.blocks.eigen import leading_eigenpairs
+from fedica.blocks.groups import group_medians, membership, nearest_halves, split_by_group, weighted_median
 from fedica.blocks.iterables import EachBlock, as_block
 from fedica.blocks.rows import is_dask, is_lazy, rows_of
+from fedica.blocks.sampling import Drawn, draw_clients
 from fedica.blocks.spool import Spool
 
 __all__ = [
     "MAX_DENSE_SCATTER",
-    "ArrayBlocks",
     "Blocks",
     "Columns",
-    "Directions",
+    "Drawn",
     "EachBlock",
-    "Eigenpairs",
     "Parts",
     "Spool",
     "add",
     "as_block",
-    "block_bounds",
     "columns_of",
+    "draw_clients",
+    "group_medians",
     "is_dask",
     "is_lazy",
     "leading_directions",
     "leading_eigenpairs",
+    "membership",
+    "nearest_halves",
     "rows_of",
+    "split_by_group",
+    "weighted_median",
 ]

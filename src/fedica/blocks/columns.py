@@ -23,8 +23,13 @@ from fedica.blocks.rows import is_dask
 KEEP_BYTES = 2**28
 """A view of the columns up to this size is computed once and kept; a larger one is computed again in every sweep."""
 
-View = Callable[[Array], Array]
+View = Callable[[NDArray[Any]], Array]
 Swept = tuple[Parts, Parts]
+
+
+def as_float64(block: NDArray[Any]) -> Array:
+    """Return the numbers of a block in double precision."""
+    return np.asarray(block, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +45,13 @@ class Columns:
     n_rows : int
         p, of what is seen.
     view : callable, optional
-        What is seen of a block: (rows of the blocks, b) to (p, b). By default the block itself.
+        What is seen of a block: (rows of the blocks, b) to (p, b). By default its numbers.
     """
 
     blocks: Blocks
     bounds: IntArray
     n_rows: int
-    view: View | None = None
+    view: View = as_float64
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -56,7 +61,7 @@ class Columns:
     def seen(self, view: View, n_rows: int) -> Columns:
         """Return the same columns seen through a function of a block, (p, b) to (n_rows, b); nothing is computed."""
         before = self.view
-        return replace(self, n_rows=n_rows, view=view if before is None else lambda block: view(before(block)))
+        return replace(self, n_rows=n_rows, view=lambda block: view(before(block)))
 
     def in_same_blocks(self, array: NDArray[Any]) -> Columns:
         """Return the columns of another array, (q, R), in the same blocks."""
@@ -81,8 +86,7 @@ class Columns:
         view = self.view
 
         def of_block(block: NDArray[Any], *parts: NDArray[Any]) -> tuple[list[Parts], Parts]:
-            own = np.asarray(block, dtype=np.float64)
-            joined, summed = work(own if view is None else view(own), *parts)
+            joined, summed = work(view(block), *parts)
             return [joined], tuple(np.array(s) for s in summed)  # copies: sums are added up in place
 
         n_operations = 20.0 * self.blocks.shape[0] * self.blocks.shape[1]
@@ -99,25 +103,19 @@ class Columns:
 
     def take(self, columns: IntArray) -> Array:
         """Return these columns, in this order, as an array."""
-        view = self.view
-
-        def of_piece(piece: NDArray[Any]) -> Array:
-            own = np.asarray(piece, dtype=np.float64)
-            return own if view is None else view(own)
-
         ordered, back = np.unique(columns, return_inverse=True)
-        taken = self.blocks.take(ordered, of_piece)
+        taken = self.blocks.take(ordered, self.view)
         return taken if np.array_equal(ordered, columns) else np.asarray(taken[:, back])
 
     def whole(self) -> Array:
         """Return all columns as one array."""
-        if self.view is None and isinstance(self.blocks, ArrayBlocks):
-            return np.asarray(self.blocks.array, dtype=np.float64)
+        if self.view is as_float64 and isinstance(self.blocks, ArrayBlocks):
+            return as_float64(self.blocks.array)
         return np.asarray(self.each(lambda block: (block,))[0])
 
     def kept(self) -> Columns:
         """Compute what is seen once and keep it, unless it is too large for that."""
-        if self.view is None or 8 * self.n_rows * self.shape[1] > KEEP_BYTES:
+        if self.view is as_float64 or 8 * self.n_rows * self.shape[1] > KEEP_BYTES:
             return self
         return self.in_same_blocks(self.whole())
 

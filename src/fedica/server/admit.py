@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import UNIT_TOL, Array, BoolArray, IntArray, check_choice, unit
-from fedica.blocks.columns import Columns, columns_of
-from fedica.blocks.spool import Spool
+from fedica.blocks import Columns, Spool, columns_of
 from fedica.errors import ContributionError, InputError
 from fedica.records import CONTRIBUTION_FIELDS, AtomArray, Contribution, Rejection, Study, Terms
 from fedica.threads import threads_for_blocks

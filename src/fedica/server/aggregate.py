@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fedica.arrays import IntArray, RandomState, check_choice, check_int, fix_signs, generator, pick, unit
-from fedica.blocks.groups import group_medians
+from fedica.blocks import group_medians
 from fedica.errors import GroupingError
 from fedica.records import Aggregate, AtomArray, Contribution
 from fedica.server.admit import Admitted, admit

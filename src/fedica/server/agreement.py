@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray
-from fedica.blocks.columns import Columns
-from fedica.blocks.groups import group_medians, weighted_median
+from fedica.blocks import Columns, group_medians, weighted_median
 from fedica.server.assign import Assignment
 
 CLIENT_CUT = 1.8

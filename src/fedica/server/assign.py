@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, IntArray
-from fedica.blocks.columns import Columns
+from fedica.blocks import Columns
 from fedica.matching import match_similarity
 
 MAX_DISTANCE = 10.0

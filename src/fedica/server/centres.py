@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import Array, IntArray
-from fedica.blocks.columns import Columns
-from fedica.blocks.groups import membership
+from fedica.blocks import Columns, membership
 from fedica.errors import GroupingError
 
 WEIGHTS = ("samples",)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import unit
-from fedica.blocks.columns import Columns, columns_of
-from fedica.blocks.directions import leading_directions
-from fedica.blocks.sampling import draw_clients
+from fedica.blocks import Columns, columns_of, draw_clients, leading_directions
 from fedica.server.admit import Admitted
 from fedica.server.agreement import matched_atoms
 from fedica.server.assign import assign_atoms

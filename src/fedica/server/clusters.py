@@ -10,8 +10,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from fedica.arrays import Array, IntArray
-from fedica.blocks.columns import Columns
-from fedica.blocks.groups import membership
+from fedica.blocks import Columns, membership
 from fedica.errors import GroupingError
 from fedica.threads import one_openmp_thread
 

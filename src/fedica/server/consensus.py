@@ -21,10 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, IntArray, polar, unit
-from fedica.blocks.columns import Columns, columns_of
-from fedica.blocks.directions import leading_directions
-from fedica.blocks.groups import group_medians, nearest_halves, split_by_group, weighted_median
-from fedica.blocks.sampling import Drawn, draw_clients
+from fedica.blocks import (
+    Columns,
+    Drawn,
+    columns_of,
+    draw_clients,
+    group_medians,
+    leading_directions,
+    nearest_halves,
+    split_by_group,
+    weighted_median,
+)
 from fedica.records import Terms
 from fedica.server.admit import Admitted
 from fedica.server.agreement import (

@@ -10,9 +10,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from fedica.arrays import Array, unit
-from fedica.blocks.columns import Columns
-from fedica.blocks.directions import leading_directions
-from fedica.blocks.eigen import leading_eigenpairs
+from fedica.blocks import Columns, leading_directions, leading_eigenpairs
 from fedica.server.affinity import (
     absolute_affinity,
     absolute_product,

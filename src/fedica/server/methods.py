@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
-from fedica.blocks.sampling import draw_clients
+from fedica.blocks import draw_clients
 from fedica.records import Certificate
 from fedica.server.admit import Admitted
 from fedica.server.agreement import matched_atoms

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray, unit
-from fedica.blocks.columns import columns_of
+from fedica.blocks import columns_of
 from fedica.records import Contribution, Rejection
 from fedica.server.admit import Refused, common_features, with_enough_features
 from fedica.server.aggregate import aggregate

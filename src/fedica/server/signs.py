@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, IntArray, fix_signs
-from fedica.blocks.columns import Columns
-from fedica.blocks.directions import MAX_DENSE_SCATTER
-from fedica.blocks.eigen import leading_eigenpairs
-from fedica.blocks.groups import split_by_group
+from fedica.blocks import MAX_DENSE_SCATTER, Columns, leading_eigenpairs, split_by_group
 
 MAX_SCATTER_FEATURES = 128
 """Up to this many features the scatter matrices of all groups are summed at once; above, group by group."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray, unit
-from fedica.blocks.columns import Columns, columns_of
-from fedica.blocks.groups import group_medians
+from fedica.blocks import Columns, columns_of, group_medians
 from fedica.records import Reason, Trust
 from fedica.records.reasons import Numbers
 from fedica.server.admit import Admitted
