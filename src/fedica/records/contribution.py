@@ -135,16 +135,20 @@ class Contribution:
             checks.check_name(self.client, "a client's name")
             who = f"client {self.client!r}"
             check_fields(self, f"{who}: ")
-            self._take_from_extra("reference", "grid")
+            self._take_from_extra(who, "reference", "grid")
             self._check_sizes(who)
         except InputError as error:
             raise ContributionError(str(error), str(self.client)) from error
 
-    def _take_from_extra(self, *names: str) -> None:
+    def _take_from_extra(self, who: str, *names: str) -> None:
         """Move what code for fedica 0.1.0 gives as ``extra`` to the fields of these names."""
-        found = {name: checks.check_text(self.extra[name], name) for name in names if name in self.extra}
-        others = {name: value for name, value in self.extra.items() if name not in found}
-        set_fields(self, **found, extra=MappingProxyType(others))
+        for name in names:
+            if name in self.extra:
+                if getattr(self, name) is not None:
+                    raise InputError(f"{who}: {name} is given twice, as a field and in extra. Give the field alone.")
+                others = {key: value for key, value in self.extra.items() if key != name}
+                value = checks.check_text(self.extra[name], f"{who}: {name}")
+                set_fields(self, **{name: value}, extra=MappingProxyType(others))
 
     def _check_sizes(self, who: str) -> None:
         """Check the fields that must fit the atoms, and each other."""
