@@ -15,6 +15,7 @@ import pytest
 from fedica import exchange
 from fedica.exchange import SigningKey, TrustedKeys
 from fedica.records import CONTRIBUTION_FIELDS, Aggregate, Contribution, Reason, Rejection, Study
+from fedica.workflow.inspect import inspect_file
 
 
 def pretend_to_be(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,3 +131,9 @@ def test_study_is_read_and_written_as_ever(golden: Path, study: Study, tmp_path:
 def test_public_key_is_read_as_ever(golden: Path, key: SigningKey) -> None:
     """The golden public key belongs to client-07."""
     assert exchange.read_public_key(golden / "client-07.pub") == ("client-07", key.public)
+
+
+def test_inspect_lists_every_field(golden: Path) -> None:
+    """Whoever looks at a file before it leaves sees all that is in it."""
+    inspected = inspect_file(golden / "v2" / "contribution-full.safetensors")
+    assert {field.name for field in inspected.fields} >= {*CONTRIBUTION_FIELDS, "software", "format", "version"}
