@@ -36,11 +36,11 @@ unit: $(VENV)/.dev
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
 		--cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
 
-# Five federations side by side, which mostly wait: for deadlines, and for what Flower takes a minute to notice.
+# Three federations side by side, which mostly wait: for deadlines, and for what Flower takes a minute to notice.
 faults: export OMP_NUM_THREADS = 1
 faults: export FEDICA_SLOW = 1
 faults: $(VENV)/.dev  ## processes of a Flower federation that raise, hang, are killed, come late and come back (six minutes)
-	$(BIN)/pytest tests/flower/test_processes.py --numprocesses=5 --durations=5
+	$(BIN)/pytest tests/flower/test_processes.py --numprocesses=3 --durations=5
 
 # Left out: tests of kills, of floods of broken files and of bounds on memory, which no version of a library decides.
 oldest: export OMP_NUM_THREADS = 1

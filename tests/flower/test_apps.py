@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from flwr.app import Message
-from inprocess import MIXING, LocalGrid, client_data
+from inprocess import HOUR, MIXING, LocalGrid, client_data
 from typer.testing import CliRunner
 
 from fedica import read_aggregate, read_contribution
@@ -205,7 +205,7 @@ def test_a_thousand_clients_in_one_process(federation):
     """Real fits, real messages, one result."""
     for k in range(1000):
         federation.add(f"client-{k:04}", data=client_data(k, 300))
-    folder = federation.run()
+    folder = federation.run(deadline_seconds=HOUR, return_seconds=HOUR)
     result = read_folder(folder / "result").aggregate
     assert len(result.clients) == 1000
     assert result.rejected == ()
