@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedica.blocks.arrays import Blocks, add
+from fedica.blocks.atom_array import columns_of_atom_array
 from fedica.blocks.columns import Columns, columns_of
 from fedica.blocks.cuts import Parts
 from fedica.blocks.directions import MAX_DENSE_SCATTER, leading_directions
@@ -24,6 +25,7 @@ __all__ = [
     "add",
     "as_block",
     "columns_of",
+    "columns_of_atom_array",
     "draw_clients",
     "group_medians",
     "is_dask",

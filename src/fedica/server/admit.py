@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import UNIT_TOL, Array, BoolArray, IntArray, check_choice, unit
-from fedica.blocks import Columns, Spool, columns_of
-from fedica.errors import ContributionError, InputError
+from fedica.arrays import IntArray, check_choice
+from fedica.blocks import Columns, Spool, columns_of, columns_of_atom_array
+from fedica.errors import InputError
 from fedica.records import CONTRIBUTION_FIELDS, AtomArray, Contribution, Rejection, Study, Terms
-from fedica.threads import threads_for_blocks
 
 ON_BAD = ("raise", "reject")
 MUST_AGREE = tuple(name for name, field in CONTRIBUTION_FIELDS.items() if field.must_agree)
@@ -336,7 +335,7 @@ def _declared(contributions: Sequence[Contribution], term: str) -> str | None:
 def _admit_array(array: AtomArray) -> Admitted:
     """Admit the atoms of an array, which stay where they are."""
     return Admitted(
-        atoms=_unit_columns(array),
+        atoms=columns_of_atom_array(array),
         client_of_atom=array.client_of_atom,
         clients=tuple(array.clients),
         n_samples=np.asarray(array.n_samples),
@@ -350,38 +349,3 @@ def _admit_array(array: AtomArray) -> Admitted:
         rejected=(),
         source_array=array.atoms,
     )
-
-
-def _unit_columns(array: AtomArray) -> Columns:
-    """Return the atoms as unit columns, in blocks of whole clients; refuse what is not finite or zero.
-
-    Raises
-    ------
-    ContributionError
-        Naming the first client with such an atom.
-    """
-    owner = array.client_of_atom
-    columns = columns_of(array.atoms, owner)
-
-    def count(block: Array) -> tuple[Array]:
-        squares = np.einsum("db,db->b", block, block)
-        unusable = ~_usable(squares)
-        stretched = np.abs(np.sqrt(np.where(unusable, 1.0, squares)) - 1) > UNIT_TOL
-        return (np.array([float(unusable.sum()), float(stretched.sum())]),)
-
-    with threads_for_blocks():
-        ((n_unusable, n_stretched),) = columns.total(count)
-        if n_unusable:
-            (usable,) = columns.each(lambda block: (_usable(np.einsum("db,db->b", block, block)),))
-            atom = int(np.argmin(usable))
-            name = array.clients[owner[atom]]
-            raise ContributionError(
-                f"client {name!r}: its atoms must be directions; atom {atom} of the array is zero or not finite, and "
-                f"{int(n_unusable) - 1} others are. Leave such clients out of the array.",
-                name,
-            )
-    return columns.seen(unit, columns.n_rows) if n_stretched else columns
-
-
-def _usable(squares: Array) -> BoolArray:
-    return np.asarray(np.isfinite(squares) & (squares > 1e-24))
