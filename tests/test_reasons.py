@@ -33,6 +33,11 @@ FACTS = {
     "n_wanted": 14,
     "n_needed": 13,
     "columns": (3, 5),
+    "likeness": 0.977,
+    "chance": 0.59,
+    "n_matched": 2,
+    "n_possible": 10,
+    "usual_matches": (8, 9, 10),
     "n_nan": 1,
     "n_infinite": 0,
     "row": 7,
@@ -44,6 +49,7 @@ FACTS = {
     "suffix": ".safetensors",
 }
 LACKS = "; lacks components 1, 4; 2 of its 10 atoms match no component"
+MEASURED = " (median cosine 0.98; chance 0.59)"
 COPIES = "; 3 clients sent these very atoms, and count as one"
 
 
@@ -72,13 +78,13 @@ def test_every_kind_in_a_file_is_documented(kind):
 @pytest.mark.parametrize(
     ("kind", "numbers", "sentence"),
     [
-        ("agrees", {"angle": 1.25}, "agrees with the components (median angle 1.2 degrees)"),
-        ("agrees", FACTS, f"agrees with the components (median angle 12.3 degrees){LACKS}{COPIES}"),
-        ("noisy", FACTS, f"noisier than most (median angle 12.3 degrees){LACKS}{COPIES}"),
-        ("few-samples", FACTS, f"noisy, as its 300 samples explain (median angle 12.3 degrees){LACKS}{COPIES}"),
-        ("far", FACTS, f"farther from the components than its samples explain (median angle 12.3 degrees){COPIES}"),
-        ("unmatched-atoms", FACTS, f"2 of its 10 atoms match no component{COPIES}"),
-        ("no-match", FACTS, f"none of its 10 atoms matches a component (median angle 12 degrees){COPIES}"),
+        ("agrees", {"likeness": 0.521, "chance": 0.05}, "agrees with the components (median cosine 0.52; chance 0.05)"),
+        ("agrees", FACTS, f"agrees with the components (median cosine 0.98; chance 0.59){LACKS}{COPIES}"),
+        ("noisy", FACTS, f"noisier than most (median cosine 0.98; chance 0.59){LACKS}{COPIES}"),
+        ("few-samples", FACTS, f"noisy, as its 300 samples explain (median cosine 0.98; chance 0.59){LACKS}{COPIES}"),
+        ("far", FACTS, f"farther from the components than its samples explain{MEASURED}{COPIES}"),
+        ("few-matches", FACTS, f"matches 2 of 10 components; the other clients match 8 to 10 (median 9){COPIES}"),
+        ("no-match", FACTS, f"none of its 10 atoms matches a component (median cosine 0.98; chance 0.59){COPIES}"),
         ("other-basis", FACTS, f"agrees with 2 other outlying clients on another basis, 12 degrees away{COPIES}"),
         (
             "other-basis",
@@ -100,8 +106,8 @@ def test_a_kind_and_its_numbers_make_the_sentence(kind, numbers, sentence):
 
 def test_samples_that_nobody_declared_explain_nothing():
     """A client that declared no samples is compared with the others alone; one sample is one sample."""
-    why = Reason("far", {"angle": 40.0, "n_samples": 0})
-    assert why.sentence == "farther from the components than the other clients (median angle 40.0 degrees)"
+    why = Reason("far", {"likeness": 0.7, "chance": 0.6, "n_samples": 0})
+    assert why.sentence == "farther from the components than the other clients (median cosine 0.70; chance 0.60)"
     assert sentence_of("few-samples", {"angle": 59.0, "n_samples": 1}, short=True) == "noisy, as its 1 sample explains"
 
 

@@ -26,15 +26,15 @@ class Reason:
     kind : str
         One of `KINDS`, or a kind that another version of fedica wrote; "" if only the sentence is known.
     numbers : mapping of str to int, float, str or tuple
-        What the sentence says, by name: ``{"angle": 59.6, "missing": (2, 5)}``.
+        What the sentence says, by name: ``{"likeness": 0.52, "missing": (2, 5)}``.
     text : str
         The sentence as a file holds it, of a kind that may be unknown here. Empty: the sentence is made when asked for.
 
     Examples
     --------
-    >>> why = Reason("noisy", {"angle": 12.34, "missing": (2,)})
+    >>> why = Reason("noisy", {"likeness": 0.52, "chance": 0.05, "missing": (2,)})
     >>> why.sentence
-    'noisier than most (median angle 12.3 degrees); lacks component 2'
+    'noisier than most (median cosine 0.52; chance 0.05); lacks component 2'
     >>> why.short
     'noisier than most; lacks component 2'
     """
@@ -151,24 +151,34 @@ def _other_basis(numbers: Numbers) -> str:
     return f"agrees with {others} on another basis, {numbers['angle']:.0f} degrees away"
 
 
+def _likeness(numbers: Numbers) -> str:
+    known = "likeness" in numbers  # results of 0.1.0 have the angle alone
+    told = " (median cosine {likeness:.2f}; chance {chance:.2f})" if known else " (median angle {angle:.1f} degrees)"
+    return told.format_map(numbers)
+
+
+def _few_matches(numbers: Numbers) -> str:
+    low, median, high = numbers["usual_matches"]
+    others = f"{median}" if low == high else f"{low} to {high} (median {median})"
+    return f"matches {numbers['n_matched']} of {numbers['n_possible']} components; the other clients match {others}"
+
+
 UNMATCHED = "{n_unmatched} of its {n_atoms} atoms match no component"
-MEDIAN_ANGLE = " (median angle {angle:.1f} degrees)"
 BESIDES = (_lacks, _unmatched, _copies)
 VERDICT_KINDS = {
-    "agrees": Wording("agrees with the components", MEDIAN_ANGLE, BESIDES),
-    "noisy": Wording("noisier than most", MEDIAN_ANGLE, BESIDES),
-    "few-samples": Wording(_few_samples, MEDIAN_ANGLE, BESIDES),
-    "far": Wording(_far, MEDIAN_ANGLE, (_copies,)),
-    "unmatched-atoms": Wording(UNMATCHED, clauses=(_copies,)),
-    "no-match": Wording(
-        "none of its {n_atoms} atoms matches a component", " (median angle {angle:.0f} degrees)", (_copies,)
-    ),
+    "agrees": Wording("agrees with the components", _likeness, BESIDES),
+    "noisy": Wording("noisier than most", _likeness, BESIDES),
+    "few-samples": Wording(_few_samples, _likeness, BESIDES),
+    "far": Wording(_far, _likeness, (_copies,)),
+    "few-matches": Wording(_few_matches, clauses=(_copies,)),
+    "no-match": Wording("none of its {n_atoms} atoms matches a component", _likeness, (_copies,)),
     "other-basis": Wording(_other_basis, clauses=(_copies,)),
     "not-judged": Wording("the method {method!r} judges no client"),
 }
-"""Why a client is trusted, weak or outlying. Numbers: ``angle`` (degrees), ``n_atoms``, ``n_unmatched``, ``missing``
-(components), ``n_samples`` (0: not declared), ``n_copies`` (clients that sent the same atoms), ``n_agreeing`` (other
-outlying clients that share its basis)."""
+"""Why a client is trusted, weak or outlying. Numbers: ``angle`` (degrees), ``likeness``, ``chance`` (median cosines),
+``n_atoms``, ``n_matched``, ``n_possible``, ``usual_matches`` (of the clients: 10%, 50%, 90%), ``n_unmatched``,
+``missing`` (components), ``n_samples`` (0: not declared), ``n_copies`` (clients that sent the same atoms),
+``n_agreeing`` (other outlying clients that share its basis)."""
 
 
 # Of contributions that are left out.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedica.arrays import Array, BoolArray, IntArray
-from fedica.blocks import Columns, group_medians, weighted_median
-from fedica.server.assign import Assignment
+from fedica.arrays import Array, BoolArray, IntArray, polar
+from fedica.blocks import Columns, columns_of, draw_clients, group_medians, weighted_median
+from fedica.server.assign import Assignment, assign_atoms
 
 CLIENT_CUT = 1.8
 """A client farther than this many radii does not count; see `client_cut`."""
@@ -16,6 +16,8 @@ NEAR = float(np.tan(np.radians(15.0)))
 """An atom within 15 degrees of its component always matches it."""
 MIN_RADIUS = 1e-7
 """Clients that agree to rounding agree: no radius is smaller."""
+MAX_TURNED = 60
+"""Clients whose atoms are turned at random to see what chance gives."""
 
 
 def client_distances(assignment: Assignment, owner: IntArray, n_clients: int) -> Array:
@@ -73,3 +75,23 @@ def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
         return (np.where(label >= 0, np.degrees(np.arccos(np.minimum(cosine, 1.0))), 90.0),)
 
     return np.asarray(atoms.each(of_block, labels)[0])
+
+
+def chance_likeness(atoms: Columns, owner: IntArray, mixing: Array) -> float:
+    """Median cosine of clients' atoms to their components if they were turned at random within the clients' spans.
+
+    That is the null hypothesis of Hyvarinen and Ramkumar's test of components across subjects: a client's span may hold
+    the components though its rotation means nothing. What it gives depends on d, on r_k and on how smooth atoms are.
+    Of very many clients some are turned; which, does not depend on their order.
+    """
+    drawn = draw_clients(atoms, owner, np.random.default_rng(0)).order[:MAX_TURNED]
+    turned = []
+    for first, last in np.searchsorted(owner, np.stack([drawn, drawn + 1], axis=1)).tolist():
+        basis = np.linalg.qr(atoms.take(np.arange(first, last)))[0]
+        m = basis.shape[1]
+        turned.append(basis @ polar(np.random.default_rng(m).standard_normal((m, m))))
+    whose = np.repeat(np.arange(len(turned)), [basis.shape[1] for basis in turned])
+    columns = columns_of(np.concatenate(turned, axis=1), whose)
+    labels = assign_atoms(columns, whose, mixing).labels
+    angles = angles_to(columns, mixing, labels)[labels >= 0]
+    return float(np.cos(np.radians(np.median(angles)))) if angles.size else 0.0

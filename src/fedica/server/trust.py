@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import polygamma
+from scipy.stats import binom
+from scipy.stats import t as student_t
 
 from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks import Columns, columns_of, group_medians
@@ -13,24 +16,29 @@ from fedica.records.reasons import Numbers
 from fedica.server.admit import Admitted
 from fedica.server.agreement import (
     angles_to,
+    chance_likeness,
     client_cut,
     client_distances,
     duplicate_weights,
     matched_atoms,
     radius_of,
 )
-from fedica.server.assign import Assignment, assign_atoms
+from fedica.server.assign import MAX_DISTANCE, Assignment, assign_atoms
 
+FALSE_ALARMS = 0.02
+"""Share of honest clients that may be called outlying: half of it for their distance, half for too few matches."""
 CLOSE = float(np.tan(np.radians(5.0)))
 """A client whose atoms are within 5 degrees is never outlying, however closely the others agree."""
-OUTLYING_CUT = 2.2
-"""A client farther than 2.2 radii is outlying, unless its samples explain it."""
+FARTHER = 1.5
+"""Nor is one nearer than this many times the typical distance."""
+MAX_MATCHED = 0.9
+"""Components of one's own are normal: no client is expected to match more than this share."""
 FEW_SAMPLES = 1.5
-"""Few samples: n_samples predicts an error above 1.5 radii."""
+"""Few samples: n_samples predicts an error above 1.5 times the typical one."""
 SAMPLES_SLACK = 3.0
 """Few samples explain up to 3 times the error that they predict."""
-SAMPLES_NEEDED = 40.0
-"""Below 40 r^2 samples a local ICA may find anything: theory asks for r^2 at least."""
+SAMPLES_NEEDED = 20.0
+"""Below 20 r^2 samples, and a quarter of the others', a local ICA may find anything: theory asks for r^2 at least."""
 CLIENTS_AT_ONCE = 50_000
 """Clients whose influence is worked out in one pass."""
 MAX_COMPARED = 60
@@ -49,6 +57,12 @@ class _Measured:
         The typical distance.
     n_atoms, n_unmatched, n_copies : ndarray of shape (K,)
         Atoms sent; atoms that match no component; clients that sent the same atoms, itself included.
+    n_matched, n_possible : ndarray of shape (K,)
+        Components that it matches; that it could match with so many atoms.
+    deviation : ndarray of shape (K,)
+        By how much the logarithm of the squared distance differs between clients that are alike.
+    chance : float
+        Median cosine that clients would have if their atoms were turned at random within their spans.
     angle_of_atom : ndarray of shape (R,)
         Angle of each atom to its component; 90 if it has none.
     angle, angles, has
@@ -60,6 +74,10 @@ class _Measured:
     n_atoms: IntArray
     n_unmatched: IntArray
     n_copies: IntArray
+    n_matched: IntArray
+    n_possible: IntArray
+    deviation: Array
+    chance: float
     angle_of_atom: Array
     angle: Array
     angles: Array
@@ -68,11 +86,12 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """For each client: whether it is outlying, whether it is weak, and whether it has few samples. (K,) each."""
+    """For each client: whether it is outlying, or weak; has few samples, or matches few components. (K,) each."""
 
     outlying: BoolArray
     weak: BoolArray
     few_samples: BoolArray
+    few_matches: BoolArray
 
 
 def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assignment) -> Trust:
@@ -120,10 +139,15 @@ def _measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assi
     known = np.flatnonzero(assignment.labels >= 0)
     angles[owner[known], assignment.labels[known]] = angle_of_atom[known]
     has[owner[matched], assignment.labels[matched]] = True
+    n_atoms = np.bincount(owner, minlength=n_clients)
     return _Measured(
         distance=distance,
         radius=radius_of(distance, duplicates),
-        n_atoms=np.bincount(owner, minlength=n_clients),
+        n_atoms=n_atoms,
+        n_matched=has.sum(axis=1),
+        n_possible=np.minimum(n_atoms, r),
+        deviation=_deviations(distance, n_atoms, r),
+        chance=chance_likeness(admitted.atoms, owner, mixing),
         n_unmatched=np.bincount(owner, weights=~matched, minlength=n_clients).astype(np.int64),
         n_copies=np.round(1 / duplicates).astype(np.int64),
         angle_of_atom=angle_of_atom,
@@ -134,16 +158,45 @@ def _measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assi
 
 
 def _judge(measured: _Measured, n_samples: IntArray) -> _Judged:
-    distance, radius, r = measured.distance, measured.radius, measured.has.shape[1]
-    expected = radius * _expected_excess(n_samples, distance, radius)
-    far = (distance > np.maximum(OUTLYING_CUT, client_cut(r)) * radius) & (distance > CLOSE)
-    few = expected > FEW_SAMPLES * radius
-    explained = few & ((distance <= SAMPLES_SLACK * expected) | (n_samples < SAMPLES_NEEDED * r**2))
-    surplus = np.maximum(0, measured.n_atoms - r)  # with more atoms than components, the surplus may be unmatched
-    doubtful = far | (measured.n_unmatched > surplus)
-    outlying = doubtful & ~explained
-    noisy = distance > client_cut(r) * radius
-    return _Judged(outlying, (noisy | doubtful) & ~outlying, few)
+    """Compare every client with the others.
+
+    A client is outlying when it is farther from the components, or matches fewer of them, than clients like the others
+    are in all but ``FALSE_ALARMS`` of the cases; and its samples do not explain it.
+    """
+    distance, typical, n_clients = measured.distance, measured.radius, measured.distance.size
+    log = np.log(np.maximum(distance, 1e-9) ** 2)
+    reach = float(student_t.ppf(1 - FALSE_ALARMS / 2, max(n_clients - 1, 2))) * measured.deviation
+    far = (log > 2 * np.log(typical) + reach) & (distance > np.maximum(FARTHER * typical, CLOSE))
+    few_matches = _fewer_matches(measured)
+    expected = typical * _expected_excess(n_samples, distance, typical)
+    few = expected > FEW_SAMPLES * typical
+    hardly_any = n_samples < np.minimum(SAMPLES_NEEDED * measured.has.shape[1] ** 2, _usual_samples(n_samples) / 4)
+    explained = few & ((distance <= SAMPLES_SLACK * expected) | hardly_any)
+    outlying = (far | few_matches) & ~explained
+    noisy = distance > client_cut(measured.has.shape[1]) * typical
+    return _Judged(outlying, (noisy | far | few_matches) & ~outlying, few, few_matches)
+
+
+def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
+    """Deviation of the logarithm of a squared distance: that among clients, at least what a median of n_k atoms has."""
+    log = np.log(np.clip(distance, 1e-9, MAX_DISTANCE) ** 2)
+    among_clients = 1.4826 * float(np.median(np.abs(log - np.median(log))))
+    of_medians = np.pi / 2 * float(polygamma(1, max(n_components - 1, 1) / 2)) / np.maximum(n_atoms, 1)
+    return np.maximum(among_clients, np.sqrt(of_medians))
+
+
+def _fewer_matches(measured: _Measured) -> BoolArray:
+    """Whether a client matches fewer components than clients like the others would but for one in a hundred."""
+    possible = measured.n_possible
+    share = measured.n_matched / np.maximum(possible, 1)
+    usual = float(np.median(share))
+    usual = min(usual - float(np.median(np.abs(share - usual))), MAX_MATCHED)
+    return np.asarray(binom.cdf(measured.n_matched, possible, max(usual, 0.0)) <= FALSE_ALARMS / 2)
+
+
+def _usual_samples(n_samples: IntArray) -> float:
+    declared = n_samples[n_samples > 0]
+    return float(np.median(declared)) if declared.size else 0.0
 
 
 def _expected_excess(n_samples: IntArray, distance: Array, radius: float) -> Array:
@@ -159,11 +212,20 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
     """Return the reason for each verdict; most clients simply agree."""
     outlying, unmatched, copied = judged.outlying, measured.n_unmatched > 0, measured.n_copies > 1
     agreeing = _agreeing_outliers(admitted.atoms, admitted.client_of_atom, np.flatnonzero(outlying), measured.distance)
-    why = [Reason("agrees", {"angle": angle}) for angle in measured.angle.tolist()]
+    usual = tuple(np.quantile(measured.n_matched, (0.1, 0.5, 0.9), method="nearest").tolist())
+    why = [
+        Reason("agrees", {"angle": angle, "likeness": float(np.cos(np.radians(angle))), "chance": measured.chance})
+        for angle in measured.angle.tolist()
+    ]
     for k in np.flatnonzero(outlying | judged.weak | unmatched | copied | ~measured.has.all(axis=1)).tolist():
         numbers = {
             "angle": float(measured.angle[k]),
+            "likeness": float(np.cos(np.radians(measured.angle[k]))),
+            "chance": measured.chance,
             "n_atoms": int(measured.n_atoms[k]),
+            "n_matched": int(measured.n_matched[k]),
+            "n_possible": int(measured.n_possible[k]),
+            "usual_matches": usual,
             "n_unmatched": int(measured.n_unmatched[k]),
             "missing": tuple(np.flatnonzero(~measured.has[k]).tolist()),
             "n_samples": int(admitted.n_samples[k]),
@@ -171,7 +233,7 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
             "n_agreeing": agreeing.get(k, 0),
         }
         if outlying[k]:
-            kind = _kind_of_outlier(numbers)
+            kind = _kind_of_outlier(numbers, few_matches=bool(judged.few_matches[k]))
         elif judged.weak[k]:
             kind = "few-samples" if judged.few_samples[k] and numbers["n_samples"] else "noisy"
         else:
@@ -180,12 +242,12 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
     return tuple(why)
 
 
-def _kind_of_outlier(numbers: Numbers) -> str:
+def _kind_of_outlier(numbers: Numbers, *, few_matches: bool) -> str:
     if numbers["n_agreeing"]:
         return "other-basis"
     if numbers["n_unmatched"] == numbers["n_atoms"]:
         return "no-match"
-    return "unmatched-atoms" if numbers["n_unmatched"] else "far"
+    return "few-matches" if few_matches else "far"
 
 
 def _agreeing_outliers(atoms: Columns, owner: IntArray, outlying: IntArray, distances: Array) -> dict[int, int]:
