@@ -35,7 +35,7 @@ def test_an_option_of_another_format_is_refused(table, monkeypatch):
         ({"highpass": -1}, "highpass must be a number above 0"),
         ({"highpass": float("nan")}, "highpass must be a number above 0"),
         ({"reference": "Cz"}, "reference must be one of 'average', 'keep'"),
-        ({"channel_types": "eeg,eeeg"}, "'eeeg' came"),
+        ({"channel_types": "eeg,eeeg"}, "got 'eeeg'"),
         ({"smoothing": "much"}, "smoothing must be a number"),
     ],
 )

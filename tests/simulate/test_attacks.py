@@ -366,7 +366,7 @@ def test_duplicates_are_copies_of_honest_clients(honest):
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [("hacking", "'rotation'.*'hacking' came"), ("rotation:x", "strength"), ("none:2", "no strength")],
+    [("hacking", "'rotation'.*got 'hacking'"), ("rotation:x", "strength"), ("none:2", "no strength")],
 )
 def test_unknown_attacks_are_refused(name, sentence):
     """The sentence says what there is."""

@@ -62,7 +62,7 @@ def test_every_named_law_can_go_to_another_process_and_draws_the_same_there():
 @pytest.mark.parametrize(
     ("law", "sentence"),
     [
-        ("cauchy", "'laplace'.*'cauchy' came"),
+        ("cauchy", "'laplace'.*got 'cauchy'"),
         ("laplace:2", "has no parameter"),
         ("bernoulli-gaussian:0", "sparsity"),
         ("bernoulli-gaussian:1.5", "sparsity"),

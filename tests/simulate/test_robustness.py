@@ -102,8 +102,8 @@ def test_titles_say_what_differs_between_federations(tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"attacks": ["wrong"]}, "'wrong' came"),
-        ({"methods": ["wrong"]}, "'wrong' came"),
+        ({"attacks": ["wrong"]}, "got 'wrong'"),
+        ({"methods": ["wrong"]}, "got 'wrong'"),
         ({"shares": [0.99]}, "leave an honest client"),
         ({"trials": 0}, "trials"),
     ],

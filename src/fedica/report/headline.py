@@ -10,6 +10,8 @@ from fedica.records import Aggregate, Trust
 from fedica.records.reasons import list_components
 from fedica.report.agreement import trust_of, worst_first
 
+MAX_BY_CHANCE = 1.05
+"""A client whose median cosine is below this many times that of chance matches no better than chance."""
 MAX_NAMED = 6
 """Clients named in one sentence; the tables name all."""
 MAX_NAME_LENGTH = 48
@@ -137,10 +139,18 @@ def _warning(aggregate: Aggregate, n_trusted: int) -> str:
         sentences.append(
             "Half of the clients or more do not agree: no method can then tell which are right. Do not rely on it."
         )
+    elif n_clients > 2 and 2 * _by_chance(aggregate) >= n_clients:
+        sentences.append("Half of the clients or more match the components no better than chance. Do not rely on it.")
     if aggregate.degenerate.size:
         which = list_components(aggregate.degenerate.tolist())
         sentences.append(f"The atoms of {which} cancel each other: a direction that means nothing.")
     return " ".join(sentences)
+
+
+def _by_chance(aggregate: Aggregate) -> int:
+    """Count the clients whose median cosine is no larger than chance gives, as far as it is known."""
+    numbers = [] if aggregate.trust is None else [why.numbers for why in aggregate.trust.why]
+    return sum(n["likeness"] <= MAX_BY_CHANCE * n["chance"] for n in numbers if "likeness" in n)
 
 
 def _details(aggregate: Aggregate, trust: Trust) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ FEW_SAMPLES = 1.5
 """Few samples: n_samples predicts an error above 1.5 times the typical one."""
 SAMPLES_SLACK = 3.0
 """Few samples explain up to 3 times the error that they predict."""
-SAMPLES_NEEDED = 20.0
-"""Below 20 r^2 samples, and a quarter of the others', a local ICA may find anything: theory asks for r^2 at least."""
+SAMPLES_NEEDED = 40.0
+"""Below 40 r^2 samples, and a quarter of the others', a local ICA may find anything: theory asks for r^2 at least."""
 CLIENTS_AT_ONCE = 50_000
 """Clients whose influence is worked out in one pass."""
 MAX_COMPARED = 60
