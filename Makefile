@@ -34,7 +34,7 @@ unit: $(VENV)/.dev
 	$(BIN)/pytest tests --ignore=tests/flower/test_processes.py \
 		--pyargs fedica README.md docs/*.md --doctest-modules --doctest-glob='*.md' \
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
-		--cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
+		--durations=20 --durations-min=5 --cov=fedica --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
 
 # Three federations side by side, which mostly wait: for deadlines, and for what Flower takes a minute to notice.
 faults: export OMP_NUM_THREADS = 1
