@@ -212,7 +212,8 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
     """Return the reason for each verdict; most clients simply agree."""
     outlying, unmatched, copied = judged.outlying, measured.n_unmatched > 0, measured.n_copies > 1
     agreeing = _agreeing_outliers(admitted.atoms, admitted.client_of_atom, np.flatnonzero(outlying), measured.distance)
-    usual = tuple(np.quantile(measured.n_matched, (0.1, 0.5, 0.9), method="nearest").tolist())
+    compared = measured.n_matched if outlying.all() else measured.n_matched[~outlying]
+    usual = tuple(np.quantile(compared, (0.1, 0.5, 0.9), method="nearest").tolist())
     why = [
         Reason("agrees", {"angle": angle, "likeness": float(np.cos(np.radians(angle))), "chance": measured.chance})
         for angle in measured.angle.tolist()
