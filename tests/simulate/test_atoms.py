@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedica.arrays import unit
-from fedica.errors import InputError
+from fedica.errors import InputError, OptionError
 from fedica.evaluate import recovery_error
 from fedica.records import Contribution
 from fedica.simulate import atoms_federation, scramble, with_truth
@@ -79,3 +79,44 @@ def test_the_truth_of_fitted_atoms_is_found_by_matching():
         np.testing.assert_array_equal(found.signs[k], drawn.signs[k])
     with pytest.raises(InputError, match="for 5 clients; got 2"):
         with_truth(drawn.contributions, drawn.mixing, components[:2])
+
+
+def leaks(drawn, k):
+    """Errors of client k in terms of the true components, columns in the order of the components."""
+    sources = np.linalg.pinv(drawn.mixing) @ drawn.aligned(k)[:, np.argsort(drawn.labels[k])]
+    return sources / np.diag(sources) - np.eye(len(sources))
+
+
+@pytest.mark.parametrize(
+    ("law", "over_clients", "over_components"),
+    [
+        ("equal", False, False),
+        ("clients", True, False),
+        ("components", False, True),
+        ("both", True, True),
+        ("heavy-tailed", False, False),
+    ],
+)
+def test_error_levels_vary_where_the_law_says(law, over_clients, over_components):
+    """Log-normal with 0.6: the logarithms of the levels of clients, or of components, have that deviation."""
+    drawn = atoms_federation(80, 40, error=0.001, error_law=law, random_state=3)
+    levels = np.log([np.linalg.norm(leaks(drawn, k), axis=0) for k in range(80)])
+    for axis, varies in ((1, over_clients), (0, over_components)):
+        spread = np.std(np.median(levels, axis=axis))
+        assert (spread > 0.4) == varies
+        assert (spread < 0.15) == (not varies)
+    tails = np.quantile(levels - np.median(levels), 0.99)
+    assert (tails > 0.8) == (law != "equal")
+
+
+def test_an_unknown_error_law_is_refused():
+    """With those that there are."""
+    with pytest.raises(OptionError, match="'heavy-tailed'; got 'wild'"):
+        atoms_federation(error_law="wild")
+
+
+def test_clients_may_declare_nothing_about_the_mixing():
+    """Otherwise they declare what it is."""
+    for condition, declared in ((1.0, "orthogonal"), (3.0, "general")):
+        assert atoms_federation(2, 3, condition=condition).contributions[0].mixing == declared
+        assert atoms_federation(2, 3, condition=condition, declare_mixing=False).contributions[0].mixing is None

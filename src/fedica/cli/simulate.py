@@ -33,6 +33,9 @@ def simulate(
     components_per_client: Annotated[int, option("R_K", "Components that a client sees; 0: all.", min=0)] = 0,
     skew: Annotated[float, option("S", "How many times as often the commonest component is seen.", min=1)] = 1.0,
     leak: Annotated[float, option("E", "Leak between the sources of an honest client's atoms.", min=0)] = 0.03,
+    error_law: Annotated[
+        str, option("NAME", "Which errors vary: equal, clients, components, both, heavy-tailed.")
+    ] = "equal",
     samples: Annotated[int, option("N", "Fit ICA to N samples per client instead of drawing atoms.", min=0)] = 0,
     law: Annotated[
         str, option("NAME", "Law of the sources that are fitted, e.g. laplace, student-t:3.")
@@ -58,7 +61,7 @@ def simulate(
         _list(out)
         return
     settings = [
-        Setting(k, r, features, components_per_client, skew, c, leak, samples, law)
+        Setting(k, r, features, components_per_client, skew, c, leak, samples, law, error_law)
         for k in clients
         for r in components
         for c in condition

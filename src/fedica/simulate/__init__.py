@@ -2,21 +2,29 @@
 
 from fedica.simulate.atoms import AtomFederation, atoms_federation, scramble, with_truth
 from fedica.simulate.attacks import ATTACKS, Attack, find_attack
+from fedica.simulate.error_laws import ERROR_LAWS
 from fedica.simulate.federation import ClientData, Federation, federation
 from fedica.simulate.laws import LAWS, Law, find_law
+from fedica.simulate.people import PEOPLE, PeopleLaw, people
+from fedica.simulate.sheet import Sheet
 
 __all__ = [
     "ATTACKS",
+    "ERROR_LAWS",
     "LAWS",
+    "PEOPLE",
     "AtomFederation",
     "Attack",
     "ClientData",
     "Federation",
     "Law",
+    "PeopleLaw",
+    "Sheet",
     "atoms_federation",
     "federation",
     "find_attack",
     "find_law",
+    "people",
     "scramble",
     "with_truth",
 ]

@@ -12,8 +12,10 @@ from fedica.errors import InputError
 from fedica.matching import match
 from fedica.records import Contribution
 from fedica.simulate.coverage import draw_coverage
+from fedica.simulate.error_laws import draw_errors
 from fedica.simulate.mixing import random_mixing
 from fedica.simulate.settings import client_name, not_negative, per_client
+from fedica.simulate.sheet import Sheet
 from fedica.simulate.streams import seed_of, stream
 
 
@@ -33,6 +35,8 @@ class AtomFederation:
         For each client, the sign that aligns each atom with its component.
     honest : ndarray of shape (K,)
         Whether each client is honest.
+    sheet : Sheet, optional
+        How the features lie beside one another, where they have places.
     """
 
     contributions: tuple[Contribution, ...]
@@ -40,6 +44,11 @@ class AtomFederation:
     labels: tuple[IntArray, ...]
     signs: tuple[Array, ...]
     honest: BoolArray
+    sheet: Sheet | None = None
+
+    def components(self, k: int) -> IntArray:
+        """Return the components of client k, without atoms of its own, in the order of its atoms."""
+        return self.labels[k][self.labels[k] >= 0]
 
     def aligned(self, k: int) -> Array:
         """Return the atoms of client k, with signs aligned to their components: (d, r_k)."""
@@ -68,10 +77,12 @@ def atoms_federation(
     *,
     n_features: int | None = None,
     error: float | Sequence[float] = 0.03,
+    error_law: str = "equal",
     n_samples: int | Sequence[int] = 5000,
     components_per_client: int | Sequence[int] | None = None,
     coverage_skew: float = 1.0,
     condition: float = 1.0,
+    declare_mixing: bool = True,
     random_state: RandomState = 0,
 ) -> AtomFederation:
     """Draw atoms directly, as unit columns of A (I + error E) with E standard Gaussian, without data or fitting.
@@ -90,10 +101,15 @@ def atoms_federation(
         d, at least r; r by default.
     error : float or sequence of float
         Standard deviation of the leakage from one source into another, at each client.
+    error_law : {"equal", "clients", "components", "both", "heavy-tailed"}
+        Which levels vary: log-normally (0.6 in the logarithm, median one) over clients, over components, or over both;
+        "heavy-tailed": errors of an atom have Student's t law, with 3 degrees of freedom.
     n_samples : int or sequence of int
         Declared number of samples; the atoms do not depend on it.
     components_per_client, coverage_skew, condition, random_state
         As in `fedica.simulate.federation`.
+    declare_mixing : bool
+        Whether clients declare that the mixing is orthogonal (condition 1) or general; otherwise they declare nothing.
 
     Returns
     -------
@@ -106,18 +122,19 @@ def atoms_federation(
     coverage = draw_coverage(k_clients, n_components, components_per_client, skew=coverage_skew, rng=rng)
     errors = [not_negative(e, "error") for e in per_client(error, k_clients, "error")]
     samples = per_client(n_samples, k_clients, "n_samples")
-    kind = "orthogonal" if condition == 1 else "general"
+    kind = ("orthogonal" if condition == 1 else "general") if declare_mixing else None
 
     contributions, labels, signs = [], [], []
     for k, seen in enumerate(coverage):
         rng = stream(seed, "atoms", k)
-        leak = np.eye(n_components)[:, seen] + errors[k] * rng.standard_normal((n_components, seen.size))
+        drawn = draw_errors(error_law, k, seen, n_components, seed=seed, rng=rng)
+        leak = np.eye(n_components)[:, seen] + errors[k] * drawn
         order, sign = signed_permutation(seen.size, rng)
         atoms = (unit(mixing @ leak) * sign)[:, order]
         contributions.append(Contribution(client_name(k, k_clients), atoms, samples[k], mixing=kind))
         labels.append(seen[order])
         signs.append(sign[order])
-    return _all_honest(contributions, mixing, labels, signs)
+    return all_honest(contributions, mixing, labels, signs)
 
 
 def with_truth(contributions: Sequence[Contribution], mixing: Array, components: Sequence[IntArray]) -> AtomFederation:
@@ -141,14 +158,19 @@ def with_truth(contributions: Sequence[Contribution], mixing: Array, components:
         matched = match(contribution.atoms, truth[:, seen])
         labels.append(np.where(matched.labels >= 0, np.asarray(seen)[matched.labels], -1))
         signs.append(matched.signs)
-    return _all_honest([contribution for contribution, _ in by_name], truth, labels, signs)
+    return all_honest([contribution for contribution, _ in by_name], truth, labels, signs)
 
 
-def _all_honest(
-    contributions: Sequence[Contribution], mixing: Array, labels: Sequence[IntArray], signs: Sequence[Array]
+def all_honest(
+    contributions: Sequence[Contribution],
+    mixing: Array,
+    labels: Sequence[IntArray],
+    signs: Sequence[Array],
+    sheet: Sheet | None = None,
 ) -> AtomFederation:
+    """Return the federation in which nobody attacks."""
     honest = readonly(np.ones(len(contributions), dtype=bool))
-    return AtomFederation(tuple(contributions), readonly(mixing), tuple(labels), tuple(signs), honest)
+    return AtomFederation(tuple(contributions), readonly(mixing), tuple(labels), tuple(signs), honest, sheet)
 
 
 def scramble(contribution: Contribution, rng: np.random.Generator) -> Contribution:

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from fedica.arrays import RandomState, check_choice, check_number
 from fedica.errors import OptionError
-from fedica.simulate import hidden, hostile, mistakes
+from fedica.simulate import hidden, hostile, informed, mistakes
 from fedica.simulate.atoms import AtomFederation
-from fedica.simulate.forging import Forge, Scene, Server, choose_attackers, most_harmful
+from fedica.simulate.forging import JITTER, Forge, Scene, Server, choose_attackers, most_harmful
 
 NO_ATTACK = "none"
 
@@ -24,11 +24,11 @@ class Attack:
     function : callable, optional
         ``function(scene, strength, colluding)`` gives what each attacker sends; None: nobody attacks.
     strength : float
-        Strength of the attack; the largest one tried if ``needs_server``.
+        Strength of the attack; the largest one tried if ``needs_server``; 0: it has none.
     meaning : str
         Unit of the strength.
     colluding : bool
-        Whether the attackers coordinate.
+        Whether the attackers coordinate; their atoms then differ by `fedica.simulate.forging.JITTER`.
     beyond_spread : bool
         Whether it moves atoms farther than the errors of honest clients do, so that a server can detect it.
     mistake : bool
@@ -70,17 +70,21 @@ class Attack:
         if function is None:
             return federation
         scene = choose_attackers(federation, share, random_state)
+
+        jitter = JITTER if self.colluding else 0.0
         strongest = function(scene, self.strength, self.colluding)
         if not self.needs_server:
-            return scene.send(strongest)
+            return scene.send(strongest, jitter=jitter)
         if server is None:
             raise OptionError(
                 "this attack searches for the most harm to a server; give server=, a function from contributions to a "
                 "mixing matrix."
             )
-        return most_harmful(
-            scene, lambda strength: scene.send(function(scene, strength, self.colluding)), server, self.strength
-        )
+
+        def attacked(strength: float) -> AtomFederation:
+            return scene.send(function(scene, strength, self.colluding), jitter=jitter)
+
+        return most_harmful(scene, attacked, server, self.strength)
 
 
 ATTACKS: Mapping[str, Attack] = MappingProxyType(
@@ -101,10 +105,23 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
         "worst-angle": Attack(
             hidden.turned_means, 90, "largest angle tried, in degrees", True, False, needs_server=True
         ),
+        "outside-span": Attack(informed.outside_span, 64, "most atoms tried", False, True, needs_server=True),
+        "tight-basis": Attack(informed.tight_basis, 0.003, "what the attackers' atoms differ by", True, True),
+        "bent-atoms": Attack(informed.bent_atoms, 2, "components turned by 45 degrees", True, True),
+        "lean": Attack(informed.lean, 3, "most typical errors tried", True, False, needs_server=True),
+        "lean-one": Attack(informed.lean_one, 3, "most typical errors tried", True, False, needs_server=True),
+        "added-phantoms": Attack(informed.added_phantoms, 2, "atoms added", True, True),
+        "merged-components": Attack(informed.merged_components, 1, "pairs merged", True, True),
+        "claims-orthogonal": Attack(mistakes.claims_orthogonal, 0, "nothing", False, False, mistake=True),
         "permuted-channels": Attack(mistakes.permuted_channels, 1, "share of features", False, True, mistake=True),
         "rescaled-channels": Attack(
             mistakes.rescaled_channels, 1, "deviation of the log of a factor", False, True, mistake=True
         ),
+        "flipped-maps": Attack(mistakes.flipped_maps, 1, "share of atoms", False, True, mistake=True),
+        "shifted-features": Attack(
+            mistakes.shifted_features, 1 / 7, "shift, as a share of all features", False, True, mistake=True
+        ),
+        "noise-alone": Attack(mistakes.noise_alone, 1, "how much is noise", False, True, mistake=True),
         "dropped-component": Attack(mistakes.dropped_component, 1, "components missing", True, False, mistake=True),
         "few-samples": Attack(mistakes.few_samples, 4, "factor on the errors", False, True, mistake=True),
         "strong-noise": Attack(mistakes.strong_noise, 0.5, "length of the added error", False, True, mistake=True),
@@ -128,6 +145,6 @@ def find_attack(name: str) -> Attack:
     attack = ATTACKS[check_choice(kind, "an attack", ATTACKS)]
     if not colon:
         return attack
-    if kind == NO_ATTACK:
-        raise OptionError(f"the attack 'none' has no strength; got {name!r}.")
+    if not attack.strength:
+        raise OptionError(f"the attack {kind!r} has no strength; got {name!r}.")
     return replace(attack, strength=check_number(strength, f"the strength of the attack {kind!r}", above=0))

@@ -26,6 +26,8 @@ Forged = tuple[Array, dict[str, Any]]
 Forge = Callable[[int], Array | Forged]
 """What attacker k sends: atoms alone, or with other fields."""
 
+JITTER = 1e-6
+"""Standard deviation of what colluding attackers add to every number, so that no two of them send identical atoms."""
 EVALUATIONS = 18
 """Calls of the server in one search."""
 
@@ -67,17 +69,19 @@ class Scene:
         basis = self.span()
         return unit(basis @ rng.standard_normal((basis.shape[1], 1)))
 
-    def send(self, forge: Forge) -> AtomFederation:
+    def send(self, forge: Forge, *, jitter: float = 0.0) -> AtomFederation:
         """Return the federation after every attacker has sent what ``forge`` gives for it.
 
-        Atoms are scaled to unit norm and put into a random order with random signs; their label is -1.
+        Atoms are scaled to unit norm and put into a random order with random signs; their label is -1. ``jitter`` is
+        the standard deviation of noise on every number.
         """
         known = self.federation
         contributions, labels, signs = list(known.contributions), list(known.labels), list(known.signs)
         for k in self.attackers:
             forged = forge(k)
             atoms, fields = forged if isinstance(forged, tuple) else (forged, {})
-            sent = replace(contributions[k], atoms=unit(atoms), **fields)
+            noise = stream(self.seed, "jitter", k).standard_normal(atoms.shape)
+            sent = replace(contributions[k], atoms=unit(unit(atoms) + jitter * noise), **fields)
             contributions[k] = scramble(sent, stream(self.seed, "forged", k))
             labels[k] = np.full(atoms.shape[1], -1, dtype=np.int64)
             signs[k] = np.ones(atoms.shape[1])

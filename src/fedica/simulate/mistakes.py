@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedica.arrays import Array, check_number
+from fedica.arrays import Array, check_number, unit
 from fedica.simulate.forging import Forge, Forged, Scene, whole
 from fedica.simulate.settings import not_negative
 
@@ -23,6 +23,66 @@ def permuted_channels(scene: Scene, strength: float, colluding: bool) -> Forge:
         order = np.arange(d)
         order[moved] = np.roll(moved, 1)  # one cycle: every one of them moves
         return scene.federation.aligned(k)[order]
+
+    return forge
+
+
+def flipped_maps(scene: Scene, strength: float, colluding: bool) -> Forge:
+    """Send maps flipped left for right, or features in reverse order where they have no places.
+
+    strength : share of a client's atoms that are flipped. Colluding: the first ones; otherwise drawn by each.
+    """
+    weight = check_number(strength, "strength", above=0, below=np.nextafter(1, 2))
+    sheet = scene.federation.sheet
+
+    def forge(k: int) -> Array:
+        atoms = scene.federation.aligned(k)
+        n = atoms.shape[1]
+        order = np.arange(n) if colluding else scene.rng("flipped", k, colluding=False).permutation(n)
+        chosen = order[: max(1, round(weight * n))]
+        atoms[:, chosen] = atoms[::-1, chosen] if sheet is None else sheet.flip(atoms[:, chosen])
+        return atoms
+
+    return forge
+
+
+def shifted_features(scene: Scene, strength: float, colluding: bool) -> Forge:
+    """Use the mask of another study: every feature is where another one should be.
+
+    strength : by how many places, as a share of all features; at least one. Colluding: all use the same mask;
+    otherwise each shifts forwards or backwards.
+    """
+    weight = check_number(strength, "strength", above=0, below=1)
+    n_places = max(1, round(weight * scene.federation.mixing.shape[0]))
+
+    def forge(k: int) -> Array:
+        direction = scene.rng("mask", k, colluding=colluding).choice([-1, 1])
+        return np.roll(scene.federation.aligned(k), direction * n_places, axis=0)
+
+    return forge
+
+
+def noise_alone(scene: Scene, strength: float, colluding: bool) -> Forge:
+    """Have nothing but noise: as smooth as that of the federation, where its features have places.
+
+    strength : between 0 (the client's own atoms) and 1. Colluding: all the same noise.
+    """
+    weight = not_negative(strength, "strength", at_most=1)
+    sheet = scene.federation.sheet
+
+    def forge(k: int) -> Array:
+        rng, own = scene.rng("alone", k, colluding=colluding), scene.federation.aligned(k)
+        noise = unit(rng.standard_normal(own.shape)) if sheet is None else sheet.noise(own.shape[1], rng)
+        return np.asarray((1 - weight) * own + weight * noise)
+
+    return forge
+
+
+def claims_orthogonal(scene: Scene, _strength: float, _colluding: bool) -> Forge:
+    """Send one's own atoms and declare that the mixing matrix is orthogonal, whatever it is."""
+
+    def forge(k: int) -> Forged:
+        return scene.federation.aligned(k), {"mixing": "orthogonal"}
 
     return forge
 

@@ -53,6 +53,10 @@ class Setting:
         0: atoms are drawn, with errors of size ``leak``. Otherwise every client fits ICA to this many samples.
     law : str
         Distribution of the sources, if clients fit.
+    error_law : str
+        Which errors vary between clients or components, if atoms are drawn: as in `fedica.simulate.atoms_federation`.
+    declare_mixing : bool
+        Whether clients declare what kind of mixing matrix it is, if atoms are drawn.
     """
 
     n_clients: int = 30
@@ -64,6 +68,8 @@ class Setting:
     leak: float = 0.03
     n_samples: int = 0
     law: str = "bernoulli-gaussian"
+    error_law: str = "equal"
+    declare_mixing: bool = True
 
 
 def robustness_jobs(
@@ -104,7 +110,7 @@ def robustness_trial(job: Job, methods: Sequence[str] = COMPARED) -> list[Row]:
     attack = find_attack(str(job["attack"]))
 
     def serve(method: str, contributions: Sequence[Contribution]) -> Aggregate:
-        return aggregate(contributions, r, method=method, random_state=seed)
+        return aggregate(contributions, r, method=method, on_bad="reject", random_state=seed)
 
     def attack_on(method: str) -> AtomFederation:
         def server(contributions: Sequence[Contribution]) -> Array:
@@ -166,7 +172,13 @@ def draw_setting(setting: Setting, seed: int) -> AtomFederation:
     }
     size = (setting.n_clients, setting.n_components)
     if not setting.n_samples:
-        return atoms_federation(*size, error=setting.leak, **options)  # type: ignore[arg-type]
+        return atoms_federation(
+            *size,
+            error=setting.leak,
+            error_law=setting.error_law,
+            declare_mixing=setting.declare_mixing,
+            **options,  # type: ignore[arg-type]
+        )
     drawn = federation(*size, n_samples=setting.n_samples, law=setting.law, **options)  # type: ignore[arg-type]
     kind = "orthogonal" if setting.condition == 1 else "general"
     contributions = [
@@ -228,12 +240,15 @@ def _row(method: str, numbers: tuple[float, ...], honest: float, seconds: float,
 def _numbers(result: Aggregate, faced: AtomFederation) -> tuple[float, ...]:
     """Return both errors, the misclustered share of honest atoms, and the outlying shares of attackers and honest.
 
-    The share of attackers is 1 if there are none.
+    A client that was refused counts as outlying. The share of attackers is 1 if there are none.
     """
     error = recovery_error(result.mixing, faced.mixing)
-    wrong = misclustering(result.labels, np.concatenate(faced.labels), faced.mixing.shape[1]).overall
+    number = {contribution.client: k for k, contribution in enumerate(faced.contributions)}
+    truth = np.concatenate([faced.labels[number[client]] for client in result.clients])
+    wrong = misclustering(result.labels, truth, faced.mixing.shape[1]).overall
     assert result.trust is not None
-    outlying = np.array([verdict == "outlying" for verdict in result.trust.verdict])
+    outlying = np.ones(len(number), dtype=bool)
+    outlying[[number[client] for client in result.trust.clients]] = np.array(result.trust.verdict) == "outlying"
     recall = 1.0 if faced.honest.all() else outlying[~faced.honest].mean()
     return error.relative, error.frobenius, wrong, recall, outlying[faced.honest].mean()
 
