@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
@@ -29,57 +28,22 @@ from fedica.text import list_names
 _CURVE = ec.SECP384R1()  # Flower's nodes refuse Ed25519
 
 
-@dataclass(frozen=True)
 class Certificates:
-    """Paths of the certificates and keys of one federation.
+    """Paths of the certificates and keys of one federation, in the folder that `make_certificates` filled."""
 
-    Parameters
-    ----------
-    folder : Path
-        The folder that `make_certificates` filled.
-    """
-
-    folder: Path
-
-    @property
-    def ca(self) -> Path:
-        """The outer CA's certificate, which goes to every client."""
-        return self.folder / "ca.crt"
-
-    @property
-    def proxy(self) -> tuple[Path, Path]:
-        """The proxy's certificate and key."""
-        return self.folder / "proxy.crt", self.folder / "proxy.key"
-
-    @property
-    def inner_ca(self) -> Path:
-        """The inner CA's certificate: for the proxy, and for ``flwr`` on the coordinator's machine."""
-        return self.folder / "inner-ca.crt"
-
-    @property
-    def superlink(self) -> tuple[Path, Path]:
-        """The SuperLink's certificate and key."""
-        return self.folder / "superlink.crt", self.folder / "superlink.key"
-
-    @property
-    def nodes(self) -> Path:
-        """Folder of the node keys: ``CLIENT.key`` for the client alone, ``CLIENT.pub`` for the coordinator."""
-        return self.folder / "nodes"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ca = folder / "ca.crt"  # the outer CA's certificate, which goes to every client
+        self.proxy = folder / "proxy.crt", folder / "proxy.key"
+        self.inner_ca = folder / "inner-ca.crt"  # for the proxy, and for flwr on the coordinator's machine
+        self.superlink = folder / "superlink.crt", folder / "superlink.key"
+        self.nodes = folder / "nodes"  # CLIENT.key for the client alone, CLIENT.pub for the coordinator
 
 
 def make_certificates(folder: PathLike, clients: Sequence[str], *, host: str, days: int = 730) -> Certificates:
-    """Make the certificates and keys for TLS and node authentication; nothing is overwritten.
+    """Make the certificates for TLS, valid for ``days``, and one node key per client; nothing is overwritten.
 
-    Parameters
-    ----------
-    folder : path-like
-        Where to write them; it is made, and must be empty if it exists.
-    clients : sequence of str
-        One node key is made for each.
-    host : str
-        The name or address by which clients reach the coordinator.
-    days : int
-        How long the certificates are valid.
+    folder : made, and must be empty if it exists. host : the name or address by which clients reach the coordinator.
     """
     check_int(days, "days", minimum=1, maximum=3650)
     names = [_file_safe(client) for client in clients]

@@ -20,18 +20,9 @@ from flwr.common.logger import log
 from fedica.errors import DataError, FedicaError, FormatError, InputError, PolicyError
 from fedica.exchange import aggregate_from_bytes, as_study
 from fedica.exchange.files import write_atomic
-from fedica.flower.messages import (
-    AGGREGATE,
-    APPLIED,
-    CONTRIBUTION,
-    REFUSAL,
-    REQUEST,
-    pack_fields,
-    pack_file,
-    unpack_fields,
-    unpack_file,
-)
-from fedica.flower.policy import Node, Policy, read_node, read_policy
+from fedica.flower import messages
+from fedica.flower.policy import Node, Policy, read_node
+from fedica.flower.settings import read_settings
 from fedica.records import Study
 from fedica.workflow import apply_global, contribute
 
@@ -72,12 +63,12 @@ def _contribute(content: RecordDict, _context: Context, node: Node, policy: Poli
         log(INFO, "fedica: %s", note)
     for field in sent.leaves:
         log(INFO, "fedica: leaves: %s, %d bytes: %s", field.name, field.n_bytes, field.value)
-    return pack_file(CONTRIBUTION, sent.data)
+    return messages.pack_file(messages.CONTRIBUTION, sent.data)
 
 
 def _components_to_fit(content: RecordDict, study: Study | None, policy: Policy) -> int | None:
     """Return how many components to fit: the policy's number, or the server's; ``None`` leaves it to the study."""
-    fields = unpack_fields(content, REQUEST) or {}
+    fields = messages.unpack_fields(content, messages.REQUEST) or {}
     asked, of_study = fields.get("components"), fields.get("study")
     if type(asked) is not int or asked < 0 or not isinstance(of_study, str):
         raise FormatError("a request must name the study and the number of components; the server's does not.")
@@ -91,7 +82,7 @@ def _components_to_fit(content: RecordDict, study: Study | None, policy: Policy)
 
 
 def _apply(content: RecordDict, context: Context, node: Node, policy: Policy) -> RecordDict:
-    data = unpack_file(content, AGGREGATE)
+    data = messages.unpack_file(content, messages.AGGREGATE)
     public = aggregate_from_bytes(data, source="the aggregate")
     folder = node.output / f"run-{context.run_id}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +101,7 @@ def _apply(content: RecordDict, context: Context, node: Node, policy: Policy) ->
     for note in applied.notes:
         log(INFO, "fedica: %s", note)
     log(INFO, "fedica: sources written to %s; more independent than own fit: %s", folder, applied.more_independent)
-    return pack_fields(APPLIED, {"done": True})
+    return messages.pack_fields(messages.APPLIED, {"done": True})
 
 
 def _reply(message: Message, context: Context, work: Work) -> Message:
@@ -119,19 +110,15 @@ def _reply(message: Message, context: Context, work: Work) -> Message:
     try:
         node = read_node(context.node_config)
         client = node.client
-        policy = read_policy(node)
+        policy = read_settings(node.policy, Policy)
         with _time_limit(policy.max_seconds):
             content = work(message.content, context, node, policy)
     except Exception as error:  # its text must not leave this machine
         expected = isinstance(error, FedicaError | OSError | TimeoutError)
+        reason = next(text for kind, text in _PUBLIC_REASONS if isinstance(error, kind))
         log(ERROR, "fedica: client %r sends nothing: %s", client, error, exc_info=None if expected else error)
-        content = pack_fields(REFUSAL, {"client": client, "reason": _public_reason(error)})
+        content = messages.pack_fields(messages.REFUSAL, {"client": client, "reason": reason})
     return Message(content, reply_to=message)
-
-
-def _public_reason(error: Exception) -> str:
-    """Return the sentence for the server: that of the first kind of error that fits."""
-    return next(text for kind, text in _PUBLIC_REASONS if isinstance(error, kind))
 
 
 _PUBLIC_REASONS: tuple[tuple[type[Exception], str], ...] = (
@@ -142,6 +129,7 @@ _PUBLIC_REASONS: tuple[tuple[type[Exception], str], ...] = (
     (OSError, "its files or settings cannot be used"),
     (Exception, "its app met an unexpected error"),
 )
+"""Sentences for the server: that of the first kind of error that fits."""
 
 
 @contextmanager

@@ -34,17 +34,7 @@ _MAX_REASON = 300
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The outcome of one node: a reply, or the reason why there is none.
-
-    Parameters
-    ----------
-    node : int
-        Flower's number of the node.
-    message : Message, optional
-        Its reply, with content.
-    reason : str
-        Why there is no reply; empty if there is one.
-    """
+    """The outcome of one node, by Flower's number of it: a reply with content, or the reason why there is none."""
 
     node: int
     message: Message | None
@@ -68,22 +58,7 @@ class _Pulled(NamedTuple):
 
 
 def wait_for_nodes(grid: Any, *, min_nodes: int, expected: int, seconds: float) -> list[int]:
-    """Return the connected nodes as soon as ``expected`` are, or after ``seconds`` if at least ``min_nodes`` are.
-
-    Parameters
-    ----------
-    grid : flwr.serverapp.Grid
-        The nodes.
-    min_nodes, expected : int
-        How many must be connected, and how many to wait for.
-    seconds : float
-        How long to wait.
-
-    Raises
-    ------
-    InputError
-        If fewer than ``min_nodes`` are connected by then.
-    """
+    """Return the connected nodes as soon as ``expected`` are, or after ``seconds`` if at least ``min_nodes`` are."""
     deadline = time.monotonic() + seconds
     while True:
         nodes = sorted(set(grid.get_node_ids()))
@@ -104,19 +79,7 @@ def wait_for_nodes(grid: Any, *, min_nodes: int, expected: int, seconds: float) 
 def collect(grid: Any, messages: Iterable[Message], *, seconds: float) -> list[Answer]:
     """Send the messages, one per node, and return one answer per node after ``seconds`` at the latest.
 
-    Parameters
-    ----------
-    grid : flwr.serverapp.Grid
-        Where to send them.
-    messages : iterable of Message
-        One per node.
-    seconds : float
-        The deadline, from now.
-
-    Returns
-    -------
-    list of Answer
-        One per message, sorted by node; a second reply to the same message is never taken.
+    Answers are sorted by node; a second reply to the same message is never taken.
     """
     deadline = time.monotonic() + seconds
     pending, answers = _send(grid, list(messages))
@@ -155,14 +118,7 @@ def _send(grid: Any, messages: list[Message]) -> tuple[dict[str, _Pending], list
 class _Pulls:
     """Pulls of single replies in threads, each repeated after a growing pause until it finds a reply.
 
-    Parameters
-    ----------
-    grid : flwr.serverapp.Grid
-        Where replies are.
-    message_ids : iterable of str
-        The messages that they reply to.
-    deadline : float
-        When pulling ends, by the monotonic clock.
+    message_ids : the messages that they reply to. deadline : when pulling ends, by the monotonic clock.
     """
 
     def __init__(self, grid: Any, message_ids: Iterable[str], deadline: float) -> None:
@@ -228,7 +184,9 @@ def _answer(entry: _Pending, pulled: _Pulled) -> Answer | None:
     if reply is None:
         return None
     if reply.has_error():
-        return Answer(entry.node, None, _describe_error(reply.error.code, str(reply.error.reason)))
+        code, reason = reply.error.code, _short(reply.error.reason)
+        what = _ERRORS.get(code, "its node reported an error")
+        return Answer(entry.node, None, f"{what} (Flower's error {code}: {reason}).")
     return Answer(entry.node, reply)
 
 
@@ -253,10 +211,6 @@ _ERRORS = {
     8: "its app was killed or crashed",
 }
 """Sentences for the numbers of flwr.common.constant.ErrorCode."""
-
-
-def _describe_error(code: int, reason: str) -> str:
-    return f"{_ERRORS.get(code, 'its node reported an error')} (Flower's error {code}: {_short(reason)})."
 
 
 def _short(text: object) -> str:

@@ -14,13 +14,7 @@ NO_TELEMETRY = "FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1"
 
 
 def commands(folder: PathLike) -> list[tuple[str, list[str]]]:
-    """Return titles, each with its lines for the shell, for the federation that ``fedica flower new`` wrote.
-
-    Parameters
-    ----------
-    folder : path-like
-        The folder of the federation.
-    """
+    """Return titles, each with its lines for the shell, for the federation that ``fedica flower new`` wrote."""
     target = Path(folder).resolve()
     federation = read_settings(target / "federation.toml", Federation)
     certificates = Certificates(federation.certs.resolve())

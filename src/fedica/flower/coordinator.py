@@ -26,26 +26,15 @@ _MAX_KEY_FILE = 16 * 1024
 class Coordinator:
     """Settings of the coordinator's machine, whoever submits the run: a TOML file that ``FEDICA_COORDINATOR`` names.
 
-    Parameters
-    ----------
-    results : Path
-        Folder for results: every run makes a folder of its own in it.
-    study : Path, optional
-        The study; contributions to another one are refused.
-    trust_keys : Path, optional
-        Folder of the clients' public signing keys (``fedica keygen``): only contributions that they signed are taken.
-    node_keys : Path, optional
-        Folder of the clients' public node keys, ``CLIENT.pub``: a node can then send in the name of its own client
-        alone, and a node that does not answer is reported by the name of its client.
-    min_clients : int
-        Fewest clients of a result; a run may ask for more, not for fewer.
+    With ``node_keys`` a node can send in the name of its own client alone, and a node that does not answer is reported
+    by the name of its client.
     """
 
-    results: Path
-    study: Path | None = None
-    trust_keys: Path | None = None
-    node_keys: Path | None = None
-    min_clients: int = 2
+    results: Path  # folder in which every run makes a folder of its own
+    study: Path | None = None  # contributions to another one are refused
+    trust_keys: Path | None = None  # folder of public signing keys: only contributions that they signed are taken
+    node_keys: Path | None = None  # folder of the clients' public node keys, CLIENT.pub
+    min_clients: int = 2  # fewest clients of a result; a run may ask for more, not for fewer
 
     def __post_init__(self) -> None:
         check_int(self.min_clients, "min-clients", minimum=1)
@@ -55,22 +44,8 @@ class Coordinator:
 class RunSettings:
     """Settings of a run: ``[tool.flwr.app.config]`` of the app folder, and ``flwr run --run-config``.
 
-    Parameters
-    ----------
-    components : int
-        Components that clients fit and the server groups; 0: the study's number, or the rank of each client's data.
-    method, affinity, weights, random_state, fail_on, require_all
-        As for ``fedica aggregate``; an empty text means ``None``.
-    min_clients : int
-        Fewest clients of a result.
-    expect_clients : int
-        How many connected clients to wait for before any is asked; 0: as many as ``min_clients``.
-    wait_seconds : float
-        How long to wait for them.
-    deadline_seconds : float
-        How long to wait for contributions.
-    return_seconds : float
-        How long to wait for the clients to apply the aggregate and confirm it.
+    ``components`` is what clients fit and the server groups; 0: the study's number, or the rank of each client's data.
+    From ``method`` to ``require_all`` as for ``fedica aggregate``; an empty text means ``None``.
     """
 
     components: int = 0
@@ -81,10 +56,10 @@ class RunSettings:
     fail_on: str = ""
     require_all: bool = False
     min_clients: int = 2
-    expect_clients: int = 0
-    wait_seconds: float = 60.0
-    deadline_seconds: float = 3600.0
-    return_seconds: float = 3600.0
+    expect_clients: int = 0  # connected clients to wait for before any is asked; 0: as many as min_clients
+    wait_seconds: float = 60.0  # how long to wait for them,
+    deadline_seconds: float = 3600.0  # for contributions,
+    return_seconds: float = 3600.0  # and for the clients to apply the aggregate and confirm it
 
     def __post_init__(self) -> None:
         for name in ("components", "random_state", "expect_clients"):
@@ -114,13 +89,7 @@ def read_run_settings(run_config: Mapping[str, Any]) -> RunSettings:
 
 
 def read_node_keys(folder: PathLike) -> dict[bytes, str]:
-    """Return the client of every node key ``CLIENT.pub`` of a folder, by the key in PEM, as Flower gives it.
-
-    Raises
-    ------
-    FormatError
-        If a file is not an OpenSSH public key, or two are the same.
-    """
+    """Return the client of every node key ``CLIENT.pub`` of a folder, by the key in PEM, as Flower gives it."""
     clients: dict[bytes, str] = {}
     for path in sorted(p for p in Path(folder).glob("*.pub") if not p.name.startswith(".")):
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fedica.arrays import check_int, check_number
 from fedica.errors import InputError, OptionError, PolicyError
-from fedica.flower.settings import make_settings, read_settings
+from fedica.flower.settings import make_settings
 from fedica.readers import READERS, ReadOptions, suffix_of
 from fedica.records import check_name
 
@@ -21,41 +21,17 @@ SIMULATED_POLICY = "policy.toml"
 
 @dataclass(frozen=True)
 class Policy:
-    """What a client sends, and how it computes it.
+    """What a client sends, and how it computes it; ``reading`` is the table ``[reading]`` of the file."""
 
-    Parameters
-    ----------
-    max_components : int
-        Most atoms that the client sends.
-    min_samples : int
-        Fewest samples that atoms may be computed from; with fewer, the client sends nothing.
-    signing_key : Path, optional
-        Private key, from ``fedica keygen``, with which the contribution is signed.
-    study : Path, optional
-        The study that this client agreed to; a request for another one is refused.
-    components : int, optional
-        How many components this client fits, whatever the server asks for.
-    solver : str
-        As in `LocalICA`.
-    drop_missing : bool
-        Whether rows with missing values are dropped; otherwise such data is refused.
-    random_state : int
-        Seed of the fit.
-    max_seconds : float
-        After this time the client stops, says so, and is free for the next request.
-    reading : ReadOptions
-        How the client's data is read: the table ``[reading]`` of the file.
-    """
-
-    max_components: int
-    min_samples: int
-    signing_key: Path | None = None
-    study: Path | None = None
-    components: int | None = None
+    max_components: int  # most atoms that the client sends
+    min_samples: int  # fewest samples that atoms may be computed from; with fewer, the client sends nothing
+    signing_key: Path | None = None  # private key, from fedica keygen, with which the contribution is signed
+    study: Path | None = None  # the study that this client agreed to; a request for another one is refused
+    components: int | None = None  # how many components this client fits, whatever the server asks for
     solver: str = "auto"
-    drop_missing: bool = False
+    drop_missing: bool = False  # whether rows with missing values are dropped; otherwise such data is refused
     random_state: int = 0
-    max_seconds: float = 3600.0
+    max_seconds: float = 3600.0  # after this time the client stops, says so, and is free for the next request
     reading: ReadOptions = ReadOptions()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
@@ -76,37 +52,22 @@ class Policy:
 
 @dataclass(frozen=True)
 class Node:
-    """Settings of a client's node: ``--node-config 'client="a" data="..." policy="..." output="..."'``.
+    """Settings of a client's node: ``--node-config 'client="a" data="..." policy="..." output="..."'``."""
 
-    Parameters
-    ----------
-    client : str
-        Name of the client, which is also that of its node key.
-    data : Path
-        The client's data.
-    policy : Path
-        Its `Policy`.
-    output : Path
-        Folder for the aggregate that comes back, and for the client's sources under its mixing matrix.
-    """
-
-    client: str
+    client: str  # its name, which is also that of its node key
     data: Path
     policy: Path
-    output: Path
+    output: Path  # folder for the aggregate that comes back, and for the client's sources under its mixing matrix
 
     def __post_init__(self) -> None:
         check_name(self.client, "a client's name")
 
 
 def read_node(node_config: Mapping[str, Any]) -> Node:
-    """Return the settings of this client's node.
+    """Return the settings of this client's node from ``flower-supernode --node-config``.
 
-    Parameters
-    ----------
-    node_config : mapping
-        The value of ``flower-supernode --node-config``. In a simulation it holds no paths: client number k is then the
-        k-th data file of the folder that the environment variable ``FEDICA_SIMULATION`` names.
+    In a simulation that holds no paths: client number k is then the k-th data file of the folder that the environment
+    variable ``FEDICA_SIMULATION`` names.
     """
     if "data" not in node_config and "partition-id" in node_config and os.environ.get(SIMULATION):
         return _simulated(Path(os.environ[SIMULATION]), int(node_config["partition-id"]))
@@ -115,11 +76,6 @@ def read_node(node_config: Mapping[str, Any]) -> Node:
         return make_settings(own, Node)
     except OptionError as error:
         raise OptionError(f"--node-config: {error}") from error
-
-
-def read_policy(node: Node) -> Policy:
-    """Read a client's policy."""
-    return read_settings(node.policy, Policy)
 
 
 def _simulated(folder: Path, number: int) -> Node:

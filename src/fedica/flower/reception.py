@@ -23,23 +23,10 @@ _MAX_REASON = 200
 def receive_answers(
     answers: Iterable[Answer], inbox: Path, *, clients: Mapping[int, str]
 ) -> tuple[list[Path], list[Rejection]]:
-    """Write every contribution unchanged to a file; return why each of the other nodes sent none.
+    """Write every contribution unchanged to a file; return these files, and why each of the other nodes sent none.
 
-    Parameters
-    ----------
-    answers : iterable of Answer
-        One per node.
-    inbox : Path
-        Folder for the files, which exists and is empty.
-    clients : mapping of int to str
-        The client of each node whose key is known; such a node can send in the name of its own client alone.
-
-    Returns
-    -------
-    files : list of Path
-        One per contribution.
-    failed : list of Rejection
-        One per node that sent none.
+    inbox : an empty folder. clients : the client of each node whose key is known; such a node can send in the name of
+    its own client alone.
     """
     files: list[Path] = []
     failed: list[Rejection] = []

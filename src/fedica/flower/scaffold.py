@@ -38,27 +38,13 @@ _DEFAULT_MAX_COMPONENTS, _DEFAULT_MIN_SAMPLES = 20, 1000
 
 @dataclass(frozen=True)
 class Federation:
-    """Addresses, ports and certificates of a federation: ``federation.toml`` of its folder.
+    """Addresses, ports and certificates of a federation: ``federation.toml`` of its folder."""
 
-    Parameters
-    ----------
-    host : str
-        The name or address by which clients reach the coordinator.
-    port : int
-        The proxy's port.
-    superlink_port : int
-        The SuperLink's port, on loopback.
-    certs : Path
-        The folder of `make_certificates`.
-    listen : str
-        Address that the proxy listens on; empty: all of them.
-    """
-
-    host: str
-    port: int
-    superlink_port: int
-    certs: Path
-    listen: str = ""
+    host: str  # the name or address by which clients reach the coordinator
+    port: int  # the proxy's
+    superlink_port: int  # on loopback
+    certs: Path  # the folder of `make_certificates`
+    listen: str = ""  # address that the proxy listens on; empty: all of them
 
     def __post_init__(self) -> None:
         for name in ("port", "superlink_port"):
@@ -72,21 +58,9 @@ class Federation:
 
 
 def write_federation(folder: PathLike, federation: Federation, *, study: PathLike | None = None) -> list[Path]:
-    """Write the folder of a federation; nothing in it is overwritten.
+    """Write the folder of a federation, which is made and must be empty if it exists; return the files written.
 
-    Parameters
-    ----------
-    folder : path-like
-        Where to write it; it is made, and must be empty if it exists.
-    federation : Federation
-        Hosts, ports and keys.
-    study : path-like, optional
-        The study's file, which the policies and the coordinator's settings then name.
-
-    Returns
-    -------
-    list of Path
-        The files written.
+    study : its file, which the policies and the coordinator's settings then name.
     """
     target = Path(folder).resolve()
     if _UNQUOTABLE & set(str(target)):
@@ -109,9 +83,8 @@ def _pages(target: Path, federation: Federation, study: PathLike | None) -> dict
     agreed = as_study(study)
     values = {
         "version": __version__,
-        "host": federation.host,
+        "federation": federation,
         "listen": f"{federation.listen}:{federation.port}" if federation.listen else federation.port,
-        "superlink_port": federation.superlink_port,
         "certificates": certificates,
         "study": None if study is None else Path(study).resolve(),
         "defaults": RunSettings(),
@@ -123,26 +96,13 @@ def _pages(target: Path, federation: Federation, study: PathLike | None) -> dict
         "min_samples": agreed.min_samples if agreed else _DEFAULT_MIN_SAMPLES,
     }
     return {
-        "federation.toml": _federation_page(federation),
+        "federation.toml": _page("federation.toml", values),
         "app/pyproject.toml": _page("app.toml", values),
         "coordinator/coordinator.toml": _page("coordinator.toml", values),
         "coordinator/nginx.conf": _page("nginx.conf", values),
         "coordinator/flower/config.toml": _page("flower.toml", values),
         **{f"clients/{client}.toml": _page("policy.toml", {**values, "client": client}) for client in sorted(keys)},
     }
-
-
-def _federation_page(federation: Federation) -> str:
-    lines = [
-        "# Addresses, ports and certificates of this federation; `fedica flower up` reads them.",
-        f'host = "{federation.host}"',
-        f"port = {federation.port}",
-        f"superlink-port = {federation.superlink_port}",
-        f'certs = "{federation.certs.resolve()}"',
-    ]
-    if federation.listen:
-        lines.append(f'listen = "{federation.listen}"')
-    return "\n".join(lines) + "\n"
 
 
 def _page(name: str, values: dict[str, Any]) -> str:

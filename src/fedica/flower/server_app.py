@@ -16,19 +16,9 @@ from fedica.exchange import aggregate_to_bytes, as_study, read_contributions
 from fedica.exchange.files import write_atomic
 from fedica.exchange.intake import UNKNOWN_CLIENT
 from fedica.exchange.tables import rejections_table
+from fedica.flower import messages
 from fedica.flower.collect import Answer, collect, wait_for_nodes
 from fedica.flower.coordinator import Coordinator, RunSettings, read_coordinator, read_node_keys, read_run_settings
-from fedica.flower.messages import (
-    AGGREGATE,
-    AGGREGATE_TYPE,
-    APPLIED,
-    CONTRIBUTION_TYPE,
-    REFUSAL,
-    REQUEST,
-    pack_fields,
-    pack_file,
-    unpack_fields,
-)
 from fedica.flower.reception import describe_refusal, receive_answers
 from fedica.records import Rejection, Study
 from fedica.workflow import Combined, combine
@@ -47,8 +37,8 @@ def main(grid: Grid, context: Context) -> None:
     nodes = wait_for_nodes(grid, min_nodes=min_clients, expected=run.expect_clients, seconds=run.wait_seconds)
     clients = _clients_of_nodes(grid, coordinator)
     log(INFO, "fedica: asking %d clients; results go to %s", len(nodes), folder)
-    request = pack_fields(REQUEST, {"components": run.components, "study": study.id if study else ""})
-    answers = _ask(grid, nodes, request, CONTRIBUTION_TYPE, run.deadline_seconds)
+    request = messages.pack_fields(messages.REQUEST, {"components": run.components, "study": study.id if study else ""})
+    answers = _ask(grid, nodes, request, messages.CONTRIBUTION_TYPE, run.deadline_seconds)
     files, failed = receive_answers(answers, folder / "inbox", clients=clients)
     for failure in failed:
         log(WARNING, "fedica: client %r: %s", failure.client, failure.reason)
@@ -69,8 +59,8 @@ def _return_aggregate(
     grid: Grid, nodes: list[int], combined: Combined, run: RunSettings, clients: Mapping[int, str]
 ) -> list[Rejection]:
     """Send the public aggregate to the nodes; return the clients that did not apply it, with the reasons."""
-    content = pack_file(AGGREGATE, aggregate_to_bytes(combined.aggregate))
-    returned = _ask(grid, nodes, content, AGGREGATE_TYPE, run.return_seconds)
+    content = messages.pack_file(messages.AGGREGATE, aggregate_to_bytes(combined.aggregate))
+    returned = _ask(grid, nodes, content, messages.AGGREGATE_TYPE, run.return_seconds)
     reasons = [_reason_not_applied(answer, clients.get(answer.node)) for answer in returned]
     return [reason for reason in reasons if reason is not None]
 
@@ -148,10 +138,10 @@ def _reason_not_applied(answer: Answer, owner: str | None) -> Rejection | None:
     source, name = f"node {answer.node}", owner or UNKNOWN_CLIENT
     if answer.message is None:
         return Rejection.because(name, "no-answer", source, node=answer.node, problem=answer.reason)
-    refusal = unpack_fields(answer.message.content, REFUSAL)
+    refusal = messages.unpack_fields(answer.message.content, messages.REFUSAL)
     if refusal is not None:
         problem, client = describe_refusal(refusal, owner)
         return Rejection.because(client or name, "refused", source, node=answer.node, problem=problem)
-    if unpack_fields(answer.message.content, APPLIED) != {"done": True}:
+    if messages.unpack_fields(answer.message.content, messages.APPLIED) != {"done": True}:
         return Rejection.because(name, "other-answer", source, node=answer.node)
     return None

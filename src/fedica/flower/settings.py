@@ -21,18 +21,7 @@ _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 def read_settings(path: PathLike, kind: type[T]) -> T:
     """Read a TOML file into a dataclass; its paths are relative to the folder of the file.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    kind : type
-        A dataclass. ``max_components`` is called ``max-components`` in the file; fields without a default must be
-        there.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, or has an unknown name or a value of the wrong kind.
+    ``max_components`` is called ``max-components`` in the file; fields without a default must be there.
     """
     source = os.fspath(path)
     data = read_bounded(path, limit=_MAX_FILE, what="a file of settings")
