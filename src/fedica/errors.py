@@ -23,16 +23,9 @@ from typing import Any
 
 
 class _Told(Exception):  # noqa: N818 - an error or a warning
-    """A sentence for people, with its kind and numbers for programs.
+    """A sentence for people; for programs the kind, in a word that does not change with the sentence, and its numbers.
 
-    Parameters
-    ----------
-    message : str
-        The whole sentence.
-    kind : str
-        What is wrong, in a word that does not change with the sentence; by default that of the class.
-    numbers : mapping
-        What the sentence says, by name.
+    The kind is by default that of the class; the numbers are what the sentence says, by name.
     """
 
     kind: str = ""
@@ -63,17 +56,7 @@ class DataError(InputError):
 
 
 class ContributionError(InputError):
-    """One client's contribution cannot be used.
-
-    Parameters
-    ----------
-    message : str
-        The whole sentence.
-    client : str
-        The client that sent it.
-    kind, numbers
-        As of every error.
-    """
+    """One client's contribution cannot be used; ``client`` is the client that sent it."""
 
     kind = "unusable-contribution"
 

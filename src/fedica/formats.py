@@ -18,6 +18,11 @@ CHANNEL_TYPES = ("eeg", "meg", "mag", "grad", "seeg", "ecog", "dbs", "eog", "ecg
 """Types of channels as MNE calls them; "meg" are magnetometers and gradiometers."""
 
 
+def _option(default: Any, text: str, **shown: Any) -> Any:
+    """Return a field with its default and what the commands show of it."""
+    return field(default=default, metadata={"help": text, **shown})
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """How a file is read, where its format leaves a choice; each option concerns some formats only.
@@ -51,36 +56,19 @@ class ReadOptions:
         If a value is unknown or out of range.
     """
 
-    highpass: float | None = field(
-        default=1.0, metadata={"help": "EEG, MEG: filter out what is slower; 0: no filter.", "metavar": "HZ", "min": 0}
+    highpass: float | None = _option(1.0, "EEG, MEG: filter out what is slower; 0: no filter.", metavar="HZ", min=0)
+    reference: str = _option(
+        "average", "EEG: subtract the mean of the channels, or keep the recording's reference.", choices=REFERENCES
     )
-    reference: str = field(
-        default="average",
-        metadata={
-            "help": "EEG: subtract the mean of the channels, or keep the recording's reference.",
-            "choices": REFERENCES,
-        },
+    channel_types: str = _option(
+        "eeg", "EEG, MEG: which channels are data: eeg, meg, mag, grad, seeg, eog ...", metavar="TYPES"
     )
-    channel_types: str = field(
-        default="eeg",
-        metadata={
-            "help": "EEG, MEG: which channels are data: eeg, meg, mag, grad, seeg, eog ...",
-            "metavar": "TYPES",
-        },
-    )
-    keep_bads: bool = field(default=False, metadata={"help": "EEG, MEG: also use channels marked as bad."})
-    mask: Path | None = field(
-        default=None,
-        metadata={"help": "fMRI: image of the voxels to use; by default computed.", "metavar": "FILE"},
-    )
-    smoothing: float | None = field(
-        default=None, metadata={"help": "fMRI: width of the smoothing; 0: none.", "metavar": "MM", "min": 0}
-    )
-    standardize: bool = field(default=True, metadata={"help": "fMRI: scale every voxel's time course to variance one."})
-    detrend: bool = field(default=True, metadata={"help": "fMRI: remove every voxel's linear trend."})
-    layer: str | None = field(
-        default=None, metadata={"help": "AnnData: the layer to use instead of X.", "metavar": "NAME"}
-    )
+    keep_bads: bool = _option(False, "EEG, MEG: also use channels marked as bad.")
+    mask: Path | None = _option(None, "fMRI: image of the voxels to use; by default computed.", metavar="FILE")  # noqa: RUF009
+    smoothing: float | None = _option(None, "fMRI: width of the smoothing; 0: none.", metavar="MM", min=0)
+    standardize: bool = _option(True, "fMRI: scale every voxel's time course to variance one.")
+    detrend: bool = _option(True, "fMRI: remove every voxel's linear trend.")
+    layer: str | None = _option(None, "AnnData: the layer to use instead of X.", metavar="NAME")
 
     def __post_init__(self) -> None:
         from fedica.arrays import check_choice  # noqa: PLC0415 - it loads scikit-learn

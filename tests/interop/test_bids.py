@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -66,15 +66,8 @@ def test_frame_of_a_file_is_that_of_the_aggregate(tmp_path):
 
 def test_without_pandas_the_extra_is_named(monkeypatch):
     """One sentence."""
-    real = builtins.__import__
-
-    def without(wanted, *arguments, **options):
-        if wanted == "pandas":
-            raise ImportError(wanted)
-        return real(wanted, *arguments, **options)
-
     outcome = result()
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"fedica\[tables\]"):
         to_frame(outcome)
 

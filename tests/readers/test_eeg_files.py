@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -239,14 +239,7 @@ def test_channels_sampled_faster_do_not_change_the_rate(tmp_path, microvolts):
 
 def test_without_mne_the_extra_is_named(folder, monkeypatch):
     """One sentence that says how to install it."""
-    real = builtins.__import__
-
-    def without(name, *arguments, **options):
-        if name.split(".")[0] == "mne":
-            raise ImportError(name)
-        return real(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "mne", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'fedica\[eeg\]'"):
         read_data(folder / "a.edf")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import datetime
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -115,14 +115,7 @@ def test_parquet(tmp_path):
 def test_without_pyarrow_parquet_says_how_to_install_it(tmp_path, monkeypatch):
     """The extra is named."""
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    real = builtins.__import__
-
-    def without(name, *arguments, **options):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return real(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"fedica\[tables\]"):
         read_data(tmp_path / "a.parquet")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import datetime
+import sys
 
 import numpy as np
 import pytest
@@ -133,14 +133,8 @@ def test_a_name_with_a_dot_is_not_taken_for_a_part_of_another(tmp_path):
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch, name):
     """One sentence."""
     (tmp_path / name).write_bytes(b"ARROW1")
-    real = builtins.__import__
-
-    def without(wanted, *arguments, **options):
-        if wanted.partition(".")[0] in {"pyarrow", "anndata", "h5py"}:
-            raise ImportError(wanted)
-        return real(wanted, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    for library in ("pyarrow", "h5py", "anndata.io"):
+        monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(MissingExtraError, match=r"fedica\[tables\]"):
         read_data(tmp_path / name)
 

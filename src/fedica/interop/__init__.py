@@ -1,7 +1,5 @@
 """Objects of other tools <-> contributions and results: scikit-learn, picard, MNE, nilearn, pandas, BIDS."""
 
-from __future__ import annotations
-
 from fedica.interop.bids import write_bids
 from fedica.interop.fitted_objects import from_fastica, from_picard
 from fedica.interop.frames import to_frame

@@ -124,7 +124,8 @@ def _files(
         values, used = _sources(sources, public)
         yield f"desc-ICA_{of_samples}.tsv", _tsv([labels[a] for a in used], values.tolist())
         yield f"desc-ICA_{of_samples}.json", _sidecar(_about_sources(public, over_features, sfreq))
-    yield "desc-ICA_metrics.tsv", _tsv(*_metrics(public, labels))
+    metrics = zip(labels, public.support.tolist(), public.spread.tolist(), public.degenerate.tolist(), strict=True)
+    yield "desc-ICA_metrics.tsv", _tsv(list(_METRICS), metrics)
     yield "desc-ICA_metrics.json", _sidecar(_METRICS)
 
 
@@ -180,11 +181,6 @@ def _each(public: PublicAggregate) -> Json:
             "Description": f"Found by {public.support[a]} of {public.n_clients} clients{angle}.{doubt}",
         }
     return described
-
-
-def _metrics(public: PublicAggregate, labels: Sequence[str]) -> tuple[list[str], list[list[object]]]:
-    columns = (public.support.tolist(), public.spread.tolist(), public.degenerate.tolist())
-    return list(_METRICS), [[label, *values] for label, *values in zip(labels, *columns, strict=True)]
 
 
 def _sources(sources: Recovered | ArrayLike, public: PublicAggregate) -> tuple[Array, list[int]]:

@@ -96,29 +96,18 @@ def from_picard(
     fitted : picard.Picard, sklearn.pipeline.Pipeline or tuple
         A fitted estimator, or a pipeline that ends in one, as in `from_fastica`; or the tuple ``(K, W, Y)`` that
         ``picard.picard`` returned, with or without more values.
-    client : str
-        Name of the client.
-    n_samples : int or "untold", optional
-        How many samples it was fitted to; needed for an estimator, which does not store it.
-    features : sequence of str, optional
-        Names of the features; by default those of the DataFrame that an estimator was fitted to.
+    client, n_samples, features, study
+        As in `from_fastica`; a tuple tells the number of samples.
     independence : {"samples", "features"}
         Over what the sources are independent. "features": the estimator was fitted to the transpose, one row per
         feature; the function got one row per sample (for "samples" it takes one row per feature).
     data : array-like of shape (n_samples, n_features), optional
         As in `from_fastica`; a tuple needs none.
-    study : str, optional
-        Id of the study.
 
     Returns
     -------
     contribution : Contribution
         Atom k is component k of ``fitted``.
-
-    Raises
-    ------
-    InputError
-        If it is not fitted, or of another kind.
     """
     if not isinstance(fitted, tuple | list):
         return _from_estimator(fitted, client, "Picard", n_samples, features, independence, data, study)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fedica.errors import MissingExtraError
 from fedica.exchange import PublicAggregate
 from fedica.exchange.tables import component_names, feature_names
+from fedica.extras import import_extra
 from fedica.records import Aggregate
 
 
@@ -36,10 +36,7 @@ def to_frame(aggregate: Aggregate | PublicAggregate) -> Any:
     >>> float(to_frame(aggregate(clients, 2)).loc["Cz"].max())
     1.0
     """
-    try:
-        import pandas as pd  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MissingExtraError("to_frame needs pandas. Install it with: pip install 'fedica[tables]'") from None
+    pd = import_extra("pandas", "to_frame", "tables")
     frame = pd.DataFrame(
         np.array(aggregate.mixing),
         index=pd.Index(feature_names(aggregate), name="feature"),

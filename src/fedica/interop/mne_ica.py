@@ -17,6 +17,7 @@ from fedica.arrays import Array, check_choice, unit
 from fedica.errors import DataError, InputError
 from fedica.exchange import PublicAggregate
 from fedica.formats import REFERENCES
+from fedica.local.recover import check_mean
 from fedica.readers.channels import unit_of
 from fedica.readers.mne_quiet import import_mne
 from fedica.readers.reference import restrict_to_channels
@@ -148,9 +149,7 @@ def to_mne(
     picked = mne.pick_info(whole, [whole.ch_names.index(name) for name in names])
     types = _types_of(mne, picked, names, "the aggregate")
     mixing = restrict_to_channels(mixing, rows, average=set(types) == {"eeg"})[:, chosen]
-    centre = np.zeros(len(features)) if mean is None else np.asarray(mean, dtype=np.float64)
-    if centre.shape != (len(features),) or not np.isfinite(centre).all():
-        raise DataError(f"mean must be {len(features)} finite numbers, one per feature; got shape {centre.shape}.")
+    centre = np.zeros(len(features)) if mean is None else check_mean(mean, len(features))
     factors = _factors(names, types, study)
     return _fitted(mne, mixing, centre[rows], picked, 1.0 / factors, str(aggregate.method))
 

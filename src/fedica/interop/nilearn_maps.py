@@ -76,12 +76,8 @@ def from_nifti(
         4D, or 3D for one map alone.
     mask : path-like or Nifti1Image
         The mask that all clients share, in the same grid.
-    client : str
-        Name of the client.
-    n_samples : int, optional
-        How many volumes of data they were found from, if the client tells.
-    study : str, optional
-        Id of the study.
+    client, n_samples, study
+        As in `from_canica`.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """A client's side: from its data to its contribution, and back from the global matrix to its sources."""
 
-from __future__ import annotations
-
 from fedica.ica import SOLVERS, Whitening
 from fedica.local.estimator import LocalICA
 from fedica.local.recover import Recovered, cross_cumulants, recover

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import pinv
 
-from fedica.arrays import Array, IntArray, check_atoms, check_data, check_finite_matrix
+from fedica.arrays import Array, IntArray, check_atoms, check_data, check_finite_matrix, unit
 from fedica.errors import DataError
 from fedica.matching import match
 
@@ -77,8 +77,8 @@ def recover(
                 f"the client's own atoms have {own.shape[0]} features; the global mixing matrix has {matrix.shape[0]}."
             )
         if own.shape[1] < labels.size:
-            labels = np.sort(labels[match(own, _unit_columns(matrix[:, labels])).labels])
-    centre = data.mean(axis=0) if mean is None else _check_mean(mean, data.shape[1])
+            labels = np.sort(labels[match(own, unit(matrix[:, labels])).labels])
+    centre = data.mean(axis=0) if mean is None else check_mean(mean, data.shape[1])
     used = matrix[:, labels]
     components = np.asarray(pinv(used), dtype=np.float64)
     return Recovered((data - centre) @ components.T, used, components, labels, centre)
@@ -117,11 +117,8 @@ def cross_cumulants(S: ArrayLike) -> float:
     return float(np.mean(np.concatenate([two_two[pairs] ** 2, three_one[pairs] ** 2])))
 
 
-def _unit_columns(matrix: Array) -> Array:
-    return np.asarray(matrix / np.linalg.norm(matrix, axis=0))
-
-
-def _check_mean(mean: ArrayLike, d: int) -> Array:
+def check_mean(mean: ArrayLike, d: int) -> Array:
+    """Return the mean of d features as an array."""
     values = np.asarray(mean, dtype=np.float64)
     if values.shape != (d,) or not np.isfinite(values).all():
         raise DataError(f"mean must be {d} finite numbers, one per feature; got shape {values.shape}.")

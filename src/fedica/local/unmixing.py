@@ -107,18 +107,10 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
 @dataclass(frozen=True, eq=False)
 class Unmix:
-    """The map ``S = (X - mean) @ components.T``, for rows of the features that were fitted.
+    """The map ``S = (X - mean) @ components.T``, for rows of the features that were fitted."""
 
-    Parameters
-    ----------
-    mean : ndarray of shape (d,)
-        Subtracted from every row.
-    components : ndarray of shape (r, d)
-        The unmixing matrix.
-    """
-
-    mean: Array
-    components: Array
+    mean: Array  # (d,)
+    components: Array  # (r, d)
 
     def rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Unmix rows in memory, (b, d) -> (b, r); float32 stays float32. Values that are not finite are refused."""

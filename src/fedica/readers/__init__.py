@@ -1,7 +1,5 @@
 """Data files and objects in memory -> tables of numbers with feature names."""
 
-from __future__ import annotations
-
 from fedica.formats import READERS, Reader, ReadOptions
 from fedica.readers.names import read_names
 from fedica.readers.objects import as_table

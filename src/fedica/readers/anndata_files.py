@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedica.errors import DataError, FormatError, InputError, MissingExtraError, OptionError
+from fedica.errors import DataError, FormatError, InputError, OptionError
+from fedica.extras import import_extra
 from fedica.formats import ReadOptions
 from fedica.readers.sheet import Sheet
 
@@ -25,13 +26,7 @@ def read_h5ad(path: Path, columns: Sequence[str] | None, options: ReadOptions) -
     Only the matrix and the names are read. A sparse matrix is made dense, if it then takes at most
     `MAX_DENSE` bytes.
     """
-    try:
-        import h5py  # noqa: PLC0415 - an extra
-        from anndata import io  # noqa: PLC0415
-    except ImportError:
-        raise MissingExtraError(
-            f"{path}: reading .h5ad needs anndata. Install it with: pip install 'fedica[tables]'"
-        ) from None
+    h5py, io = (import_extra(name, f"{path}: reading .h5ad", "tables", "anndata") for name in ("h5py", "anndata.io"))
     source = str(path)
     try:
         with h5py.File(path, "r") as file, warnings.catch_warnings():

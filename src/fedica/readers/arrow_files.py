@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import Array
-from fedica.errors import FormatError, MissingExtraError
+from fedica.errors import FormatError
+from fedica.extras import import_extra
 from fedica.formats import ReadOptions
 from fedica.readers.sheet import Sheet
 
@@ -19,7 +20,7 @@ _STREAM = b"\xff\xff\xff\xff"
 
 def read_parquet(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read the columns of numbers of a parquet table; its nulls are missing values."""
-    pa = _import_pyarrow(path, "parquet")
+    pa = import_extra("pyarrow", f"{path}: reading parquet", "tables")
     from pyarrow import parquet  # noqa: PLC0415 - an extra
 
     try:
@@ -39,7 +40,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None, options: ReadOptions
 
 def read_feather(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
     """Read the columns of numbers of a feather file, or of an Arrow file or stream; its nulls are missing values."""
-    pa = _import_pyarrow(path, "feather")
+    pa = import_extra("pyarrow", f"{path}: reading feather", "tables")
     import pyarrow.ipc  # noqa: F401, PLC0415 - an extra
 
     with open(path, "rb") as stream:
@@ -84,16 +85,6 @@ def _from_stream(pa: Any, file: Any, columns: Sequence[str] | None) -> Sheet:
             blocks.append(_empty(batch.num_rows, len(places)))
             _put_columns(pa, blocks[-1], (batch.column(k) for k in places))
     return Sheet(np.concatenate(blocks), names, left_out)
-
-
-def _import_pyarrow(path: Path, what: str) -> Any:
-    try:
-        import pyarrow  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MissingExtraError(
-            f"{path}: reading {what} needs pyarrow. Install it with: pip install 'fedica[tables]'"
-        ) from None
-    return pyarrow
 
 
 def _choose_numbers(

@@ -18,13 +18,7 @@ _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{
 
 
 class Decimals:
-    """Whether numbers have a decimal comma; cells that could be read in two ways are refused, never guessed.
-
-    Parameters
-    ----------
-    delimiter : str
-        The character that separates the cells.
-    """
+    """Whether numbers have a decimal comma; cells that could be read in two ways are refused, never guessed."""
 
     def __init__(self, delimiter: str) -> None:
         self.delimiter = delimiter
@@ -54,15 +48,7 @@ class Decimals:
 
 
 class Column:
-    """One column while it is read.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    must_be_numbers : bool
-        Whether the user asked for it by name, so that texts in it are an error.
-    """
+    """One column while it is read; texts in one that the user asked for by name (``must_be_numbers``) are an error."""
 
     def __init__(self, name: str, *, must_be_numbers: bool = False) -> None:
         self.name = name

@@ -42,25 +42,13 @@ _BY_NAME = {
 
 @dataclass(frozen=True)
 class Channels:
-    """The channels that are used, and the others.
+    """The channels that are used, and the others."""
 
-    Parameters
-    ----------
-    picks : tuple of int
-        Places of the channels that are used.
-    names, types : tuple of str
-        Their names and types.
-    left_out : mapping of str to str
-        Channels of other types, or that are not wanted: what they hold.
-    bads : tuple of str
-        Channels that are left out because they are marked as bad.
-    """
-
-    picks: tuple[int, ...]
+    picks: tuple[int, ...]  # places of the channels that are used
     names: tuple[str, ...]
     types: tuple[str, ...]
-    left_out: dict[str, str]
-    bads: tuple[str, ...]
+    left_out: dict[str, str]  # channels of other types, or that are not wanted: what they hold
+    bads: tuple[str, ...]  # left out because they are marked as bad
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -82,22 +70,10 @@ def choose_channels(
     guess: bool,
     units: Sequence[str] | None = None,
 ) -> Channels:
-    """Find the channels of the wanted types, without the bad ones.
+    """Find the channels of the wanted types, without the bad ones, in an ``mne.io.Raw`` or ``mne.Epochs``.
 
-    Parameters
-    ----------
-    recording : mne.io.Raw or mne.Epochs
-        The recording.
-    source : str
-        Name used in messages.
-    columns : sequence of str, optional
-        Names of the wanted channels.
-    options : ReadOptions
-        Which types, and what about bad channels.
-    guess : bool
-        Whether the format stores no types, so that they are guessed by name: "HEOG" is an EOG channel.
-    units : sequence of str, optional
-        Unit of each channel in the file; one that is not a voltage is no EEG.
+    source : its name in messages. guess : whether the format stores no types, so that they are guessed by name ("HEOG"
+    is an EOG channel). units : unit of each channel in the file; one that is not a voltage is no EEG.
     """
     types = _types(recording, guess=guess, units=units)
     wanted = {one for kind in options.types for one in (_MEG if kind == "meg" else (kind,))}

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, PathLike
-from fedica.errors import DataError, FormatError, InputError, MissingExtraError
+from fedica.errors import DataError, FormatError, InputError
+from fedica.extras import import_extra
 from fedica.readers.voxels import voxel_names
 
 _BROKEN = (OSError, EOFError, ValueError, OverflowError, zlib.error)
@@ -22,21 +23,11 @@ SAME_PLACE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Which voxels of a grid are features.
+    """Which voxels of a grid are features."""
 
-    Parameters
-    ----------
-    inside : ndarray of shape (nx, ny, nz)
-        True where a voxel is a feature.
-    affine : ndarray of shape (4, 4)
-        From indices to mm.
-    source : str
-        Name used in messages: the file.
-    """
-
-    inside: BoolArray
-    affine: Array
-    source: str
+    inside: BoolArray  # (nx, ny, nz), true where a voxel is a feature
+    affine: Array  # (4, 4), from indices to mm
+    source: str  # its name in messages: the file
 
     @property
     def n_voxels(self) -> int:
@@ -52,12 +43,8 @@ class Mask:
 
 def nibabel(what: str) -> Any:
     """Import nibabel, or say how to install it; ``what`` needs it."""
-    try:
-        import nibabel as nib  # noqa: PLC0415 - an extra
-        import nilearn  # noqa: F401, PLC0415
-    except ImportError:
-        raise MissingExtraError(f"{what} needs nilearn. Install it with: pip install 'fedica[fmri]'") from None
-    return nib
+    import_extra("nilearn", what, "fmri")
+    return import_extra("nibabel", what, "fmri", "nilearn")
 
 
 @contextmanager

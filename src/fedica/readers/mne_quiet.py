@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fedica.errors import MissingExtraError
+from fedica.extras import import_extra
 
 _KNOWN = ("naming conventions", "does not conform", "Number of records from the header", "filter_length")
 """Warnings that do not matter here, or that other notes tell."""
@@ -19,11 +19,7 @@ _MAX_LENGTH = 200
 
 def import_mne(what: str) -> Any:
     """Return the module ``mne``; ``what`` says in messages who needs it."""
-    try:
-        import mne  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MissingExtraError(f"{what} needs MNE-Python. Install it with: pip install 'fedica[eeg]'") from None
-    return mne
+    return import_extra("mne", what, "eeg", "MNE-Python")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
+from fedica.exchange.files import read_bounded
 from fedica.records import check_features, check_name
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -14,21 +15,13 @@ MAX_BYTES = 8 * 1024 * 1024
 def read_names(path: PathLike) -> tuple[str, ...]:
     """Return the names in a text file, one per line, in order; blank lines and lines that start with # are skipped."""
     file = Path(path)
+    if not file.is_file():
+        raise FormatError(f"{file}: a text file with one name per line was expected; there is no such file.")
+    data = read_bounded(file, limit=MAX_BYTES, what="a list of names")
     try:
-        if not file.is_file():
-            raise FormatError(f"{file}: a text file with one name per line was expected; there is no such file.")
-        if file.stat().st_size > MAX_BYTES:
-            raise FormatError(f"{file}: a list of names has at most {MAX_BYTES} bytes, got {file.stat().st_size}.")
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise FormatError(f"{file}: cannot be read ({error.strerror or error}).") from error
+        names = [line.strip() for line in data.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
         raise FormatError(f"{file}: a list of names must be UTF-8 text; byte {error.start} is not.") from error
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise FormatError(f"{str(file)!r} cannot be the path of a file ({error}).") from error
-    names = [line.strip() for line in text.splitlines()]
     names = [name for name in names if name and not name.startswith("#")]
     try:
         return check_features([check_name(name, "a feature's name") for name in names], "a list of features")

@@ -35,17 +35,10 @@ def as_table(
     data : pandas.DataFrame, anndata.AnnData, mne.io.Raw, mne.Epochs or nibabel.Nifti1Image
         A sample is a row, a point in time of a recording, a volume of a 4D image. The object is not changed. Epochs are
         put one after the other, and are not filtered.
-    columns : sequence of str, optional
-        Which features, in which order; by default all columns of numbers that do not look like identifiers or dates,
-        all ``var_names``, or all channels of the wanted types.
-    lacking_ok : bool
-        Whether the data may lack some of ``columns``.
-    drop_missing : bool
-        Whether rows with a missing or infinite value are dropped; otherwise they are refused. Not for recordings.
-    keep : callable, optional
-        From the name of a column that looks like an identifier or a date, and the reason, to whether it is kept.
-    units : mapping of str to str, optional
-        Unit that each channel is wanted in; by default microvolts, femtotesla and femtotesla per cm.
+    columns, lacking_ok, drop_missing, keep, units
+        As in `read_data`. By default all columns of numbers that do not look like identifiers or dates, all
+        ``var_names``, or all channels of the wanted types, in microvolts, femtotesla and femtotesla per cm.
+        ``drop_missing`` and ``keep`` are not for recordings.
     options : ReadOptions
         Of an AnnData, the layer; of a recording, filter, reference, types of channels, bad channels; of an image, mask,
         smoothing, detrending and scaling.

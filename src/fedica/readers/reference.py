@@ -10,21 +10,10 @@ from fedica.arrays import Array
 
 
 def restrict_to_channels(mixing: Array, rows: Sequence[int], *, average: bool) -> Array:
-    """Restrict a mixing matrix to some of its features.
+    """Restrict a mixing matrix (d, r) to the features at ``rows``, those of a recording in its order.
 
-    Parameters
-    ----------
-    mixing : ndarray of shape (d, r)
-        All features.
-    rows : sequence of int
-        Those of the recording, in its order.
-    average : bool
-        Whether the recording has the average over these as its reference. If the matrix has the average over all of
-        its features, the mean over these is subtracted.
-
-    Returns
-    -------
-    ndarray of shape (len(rows), r)
+    average : whether the recording has the average over these as its reference. If the matrix has the average over all
+    of its features, the mean over these is subtracted.
     """
     restricted = np.asarray(mixing[list(rows)], dtype=np.float64)
     if average and np.abs(mixing.mean(axis=0)).max(initial=0.0) < 1e-9:

@@ -33,8 +33,9 @@ def choose_columns(
     sheet: Sheet, source: str, columns: Sequence[str] | None, *, lacking_ok: bool, keep: Keep | None
 ) -> _Chosen:
     """Return values, names, what was left out and why, and the notes that say so."""
-    if sheet.names is not None:
-        _check_distinct(sheet, source)
+    twice = [name for name, count in Counter((*(sheet.names or ()), *sheet.left_out)).items() if count > 1]
+    if sheet.names is not None and twice:
+        raise DataError(f"{source}: two columns are called {twice[0]!r}; every column needs a name of its own.")
     if columns is None:
         chosen = _without_suspects(sheet, keep)
     elif sheet.names is None:
@@ -45,12 +46,6 @@ def choose_columns(
         what = ", ".join(f"{name!r} ({why})" for name, why in list(chosen[2].items())[:5])
         raise DataError(f"{source}: no column of numbers is left; left out: {what or 'nothing, the file has none'}.")
     return chosen
-
-
-def _check_distinct(sheet: Sheet, source: str) -> None:
-    twice = [name for name, count in Counter((*(sheet.names or ()), *sheet.left_out)).items() if count > 1]
-    if twice:
-        raise DataError(f"{source}: two columns are called {twice[0]!r}; every column needs a name of its own.")
 
 
 def _by_position(sheet: Sheet, source: str, columns: Sequence[str]) -> _Chosen:

@@ -39,18 +39,7 @@ def in_units(
 ) -> tuple[NDArray[Any], tuple[str, ...] | None, tuple[str, ...]]:
     """Return the values in the wanted units, the unit of each column, and the notes.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples, n_features)
-        Columns of the sheet.
-    features : tuple of str, optional
-        Their names.
-    sheet : Sheet
-        The columns as they were read, with their units. Without units nothing is converted.
-    source : str
-        Name used in messages: the file.
-    wanted : mapping of str to str, optional
-        Unit that each feature is wanted in.
+    values : columns of the sheet, (n_samples, n_features). Without units in the sheet nothing is converted.
     """
     if sheet.units is None or features is None or sheet.names is None:
         return values, None, ()
