@@ -75,14 +75,7 @@ def generator(random_state: RandomState) -> np.random.Generator:
 def check_finite_matrix(values: object, who: str, shape: str) -> Array:
     """Return values as a two-dimensional float64 array without NaN or infinity.
 
-    Parameters
-    ----------
-    values : array-like
-        The matrix.
-    who : str
-        Start of the message: ``"client 'a': data"``.
-    shape : str
-        The expected shape, in words: ``"(n_samples, n_features)"``.
+    who : start of the message, ``"client 'a': data"``. shape : expected, in words, ``"(n_samples, n_features)"``.
     """
     try:
         raw = np.asarray(values)
@@ -110,8 +103,6 @@ def check_data(X: object, who: str = "data") -> Array:
     """Return X as finite float64 of shape (n_samples, n_features) with at least two samples."""
     try:
         array = check_finite_matrix(X, who, "(n_samples, n_features)")
-    except DataError:
-        raise
     except InputError as error:
         raise DataError(str(error)) from error
     if array.shape[0] < 2:

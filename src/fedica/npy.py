@@ -34,21 +34,11 @@ _ENTRY = re.compile(
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """What the header of an array tells.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Type of the entries.
-    shape : tuple of int
-        Shape of the array.
-    order : {"C", "F"}
-        Which entries lie together: those of a row, or those of a column.
-    """
+    """What the header of an array tells."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    order: Literal["C", "F"]
+    order: Literal["C", "F"]  # which entries lie together: those of a row, or those of a column
 
     def check_size(self, n_bytes: int) -> None:
         """Refuse an array whose entries take more than the bytes that follow the header."""

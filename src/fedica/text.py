@@ -9,14 +9,7 @@ MAX_NAME_LENGTH = 60
 
 
 def list_names(names: Sequence[str], most: int = 5) -> str:
-    """Return ``'a', 'b' and 3 more``: the first names, quoted, and how many there are besides.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names, in the order in which to list them; of each, at most the first `MAX_NAME_LENGTH` characters.
-    most : int
-        How many to list.
+    """Return ``'a', 'b' and 3 more``: the first names, quoted and cut, and how many there are besides.
 
     Examples
     --------

@@ -82,14 +82,7 @@ def one_openmp_thread() -> Iterator[None]:
 def in_order(function: Callable[[_Block], _Result], blocks: Iterable[_Block], *, work: float) -> Iterator[_Result]:
     """Yield function(block) in the order of the blocks, computed side by side when there is enough to do.
 
-    Parameters
-    ----------
-    function : callable
-        Applied to every block; numpy releases the interpreter lock while it computes.
-    blocks : iterable
-        Read a few blocks ahead, never whole.
-    work : float
-        Roughly how many floating point operations there are in total.
+    blocks : read a few ahead, never whole. work : roughly how many floating point operations there are in total.
     """
     n_threads = _n_threads.get()
     if n_threads == 1 or work < 1e8:

@@ -1,7 +1,5 @@
 """Data seen by blocks wherever it lies: in memory, in a mapped file, in an iterable, on a Dask cluster."""
 
-from __future__ import annotations
-
 from fedica.blocks.arrays import Blocks, add
 from fedica.blocks.atom_array import columns_of_atom_array
 from fedica.blocks.columns import Columns, columns_of

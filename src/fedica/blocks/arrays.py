@@ -39,27 +39,13 @@ def add(total: Parts, part: Parts) -> Parts:
 
 
 class Blocks(ABC):
-    """Items that can be read several times, a block at a time.
+    """Items that can be read several times, a block at a time."""
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Rows and columns: of a client's data, samples and features.
-    dtype : numpy.dtype
-        What the numbers are stored as.
-    axis : int
-        Along which the items lie: 0 for rows, 1 for columns.
-    in_memory : bool
-        Whether all of them are in memory anyway.
-    n_passes : int
-        How often they have been read so far.
-    """
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    axis: int = 0
-    in_memory: bool = False
-    n_passes: int = 0
+    shape: tuple[int, int]  # rows and columns: of a client's data, samples and features
+    dtype: np.dtype[Any]  # as the numbers are stored
+    axis: int = 0  # along which the items lie: 0 for rows, 1 for columns
+    in_memory: bool = False  # whether all of them are in memory anyway
+    n_passes: int = 0  # how often they have been read so far
 
     @property
     def n_samples(self) -> int:
@@ -92,17 +78,9 @@ class Blocks(ABC):
     def parts(self, part_of: PartOf[Part], *along: NDArray[Any], merge: Merge[Part], work: float) -> Iterator[Part]:
         """Merge part_of(block, *parts of along) over the blocks of each chunk; yield these in order, in one pass.
 
-        Parameters
-        ----------
-        part_of : callable
-            From a block to its part of the result. It may run in other threads and, for data on a cluster, in other
-            processes: it must not hold on to the block.
-        *along : ndarray
-            What else is known of the items, with one entry per item on the last axis.
-        merge : callable
-            From the total so far and the next part to their total; it may change the first in place.
-        work : float
-            Roughly how many floating point operations that is in all.
+        ``part_of`` may run in other threads and, for data on a cluster, in other processes: it must not hold on to the
+        block. ``along`` has one entry per item on the last axis. ``merge`` takes the total so far, which it may change
+        in place, and the next part. ``work`` is roughly the number of floating point operations in all.
         """
         self.n_passes += 1
         yield from in_order(lambda chunk: reduce(merge, starmap(part_of, chunk)), self.chunks(along), work=work)
@@ -111,16 +89,8 @@ class Blocks(ABC):
 class ArrayBlocks(Blocks):
     """Blocks of an array in memory, or of a memory-mapped one, which is never loaded whole.
 
-    Parameters
-    ----------
-    array : ndarray of shape (n_rows, n_columns)
-        The numbers, of any real dtype and memory order.
-    bounds : ndarray
-        Where blocks begin, and the number of items at the end.
-    axis : int
-        Along which the items lie.
-    blocks_of_chunk : int
-        How many blocks one thread handles before it reports.
+    array : (n_rows, n_columns), of any real dtype and memory order. bounds : where blocks begin, and the number of
+    items at the end. blocks_of_chunk : how many blocks one thread handles before it reports.
     """
 
     def __init__(self, array: NDArray[Any], bounds: IntArray, *, axis: int = 0, blocks_of_chunk: int = 1) -> None:

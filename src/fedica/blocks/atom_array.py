@@ -12,13 +12,7 @@ from fedica.threads import threads_for_blocks
 
 
 def columns_of_atom_array(array: AtomArray) -> Columns:
-    """Return the atoms as unit columns, in blocks of whole clients; refuse what is not finite or zero.
-
-    Raises
-    ------
-    ContributionError
-        Naming the first client with such an atom.
-    """
+    """Return the atoms as unit columns, in blocks of whole clients; refuse what is not finite or zero."""
     owner = array.client_of_atom
     columns = columns_of(array.atoms, owner)
 

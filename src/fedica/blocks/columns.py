@@ -34,24 +34,12 @@ def as_float64(block: NDArray[Any]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A (p, R) matrix of float64 that is read by blocks, as often as need be.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Where the columns lie.
-    bounds : ndarray
-        Where blocks begin, and R at the end.
-    n_rows : int
-        p, of what is seen.
-    view : callable, optional
-        What is seen of a block: (rows of the blocks, b) to (p, b). By default its numbers.
-    """
+    """A (p, R) matrix of float64 that is read by blocks, as often as need be."""
 
     blocks: Blocks
-    bounds: IntArray
-    n_rows: int
-    view: View = as_float64
+    bounds: IntArray  # where blocks begin, and R at the end
+    n_rows: int  # p, of what is seen
+    view: View = as_float64  # what is seen of a block: (rows of the blocks, b) to (p, b)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -68,20 +56,11 @@ class Columns:
         return _columns(array, self.bounds)
 
     def sweep(self, work: Callable[..., Swept], *along: NDArray[Any]) -> Swept:
-        """Go over all blocks once.
+        """Go over all blocks once, in order; return the arrays that are joined and those that are summed.
 
-        Parameters
-        ----------
-        work : callable
-            ``work(block, *parts)`` returns two tuples of arrays: the first are joined along their last axis, the second
-            are summed. It may run in another thread or process.
-        *along : ndarray
-            One number, or more, for each column on the last axis: ``parts`` are those of the block.
-
-        Returns
-        -------
-        joined, summed : tuple of ndarray
-            Over all blocks, in order.
+        ``work(block, *parts)`` returns two tuples of arrays: the first are joined along their last axis, the second are
+        summed. It may run in another thread or process. ``along`` has one number, or more, for each column on the last
+        axis: ``parts`` are those of the block.
         """
         view = self.view
 

@@ -33,15 +33,8 @@ class DaskBlocks(Blocks):
     """Blocks of a Dask array, read where its chunks are.
 
     Every pass computes the array again: ``persist()`` it first if that is expensive and the cluster has the memory.
-
-    Parameters
-    ----------
-    array : dask.array.Array of shape (n_rows, n_columns)
-        Chunked along the axis alone.
-    bounds : sequence of ndarray
-        Where the blocks of each chunk begin within it, and its length at the end.
-    axis : int
-        Along which the items lie.
+    array : (n_rows, n_columns), chunked along the axis alone. bounds : where the blocks of each chunk begin within it,
+    and its length at the end.
     """
 
     def __init__(self, array: Any, bounds: Sequence[IntArray], *, axis: int) -> None:

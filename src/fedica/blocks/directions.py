@@ -19,18 +19,10 @@ SPARE = 10
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Leading directions of the scatter A A' of the atoms.
+    """Leading directions of the scatter A A' of the atoms."""
 
-    Parameters
-    ----------
-    axes : ndarray of shape (p, d)
-        Orthonormal rows.
-    values : ndarray of shape (p,)
-        Sum of the squared coordinates of all atoms along each, largest first.
-    """
-
-    axes: Array
-    values: Array
+    axes: Array  # (p, d), orthonormal rows
+    values: Array  # (p,), sum of the squared coordinates of all atoms along each, largest first
 
     def coordinates(self, atoms: Columns) -> Columns:
         """Return the coordinates of the atoms in these directions: (p, R)."""

@@ -15,21 +15,11 @@ MAX_BLOCKS = 5
 
 @dataclass(frozen=True, eq=False)
 class Eigenpairs:
-    """Leading eigenvalues and eigenvectors.
+    """Leading eigenvalues and eigenvectors."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        Largest first.
-    vectors : ndarray of shape (n, m)
-        Orthonormal columns.
-    residual : float
-        Largest ||M u - value u|| of the wanted pairs, relative to the largest value: it bounds the error of each.
-    """
-
-    values: Array
-    vectors: Array
-    residual: float
+    values: Array  # (m,), largest first
+    vectors: Array  # (n, m), orthonormal columns
+    residual: float  # largest ||M u - value u|| of the wanted pairs over the largest value: bounds the error of each
 
 
 def leading_eigenpairs(
@@ -37,18 +27,9 @@ def leading_eigenpairs(
 ) -> Eigenpairs:
     """Find the largest eigenvalues of M in a block Krylov subspace that is restarted from its best vectors.
 
-    Parameters
-    ----------
-    product : callable
-        M times a matrix of shape (n, m).
-    start : ndarray of shape (n, width)
-        The first subspace; one near the result saves steps. More columns than are wanted speed up convergence.
-    n_wanted : int
-        How many pairs must converge.
-    tol : float
-        The residual at which to stop.
-    max_iter : int
-        The most steps; the residual then tells the accuracy that was reached.
+    product : M times a matrix (n, m). start : (n, width), the first subspace; one near the result saves steps, and more
+    columns than are wanted speed up convergence. n_wanted : how many pairs must reach the residual tol. max_iter : the
+    most steps; the residual then tells the accuracy that was reached.
     """
     n, width = start.shape
     basis = np.linalg.qr(start)[0]

@@ -27,13 +27,10 @@ def is_iterable_of_blocks(X: object) -> bool:
 
 
 class IterableBlocks(Blocks):
-    """Rows of an iterable that can be read again.
+    """Rows of an iterable whose ``iter()`` starts anew every time and yields the same rows, (b, n_features).
 
-    Parameters
-    ----------
-    blocks : iterable of array-like of shape (b, n_features)
-        Its ``iter()`` starts anew every time and yields the same rows. Blocks may differ in length. If it has a
-        ``shape``, that is believed; else one more pass counts the rows (nothing for a list).
+    Blocks may differ in length. If it has a ``shape``, that is believed; else one more pass counts the rows (none for a
+    list).
     """
 
     def __init__(self, blocks: Iterable[Any]) -> None:

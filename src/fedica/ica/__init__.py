@@ -1,7 +1,5 @@
 """Independent component analysis of blocks of samples: whitening, moments and solvers, from data to a rotation."""
 
-from __future__ import annotations
-
 from fedica.ica.moments import FourthMoments
 from fedica.ica.rotation import Rotation
 from fedica.ica.solvers import SOLVERS, Solver, check_fits_memory

@@ -48,20 +48,8 @@ def deflation(
 ) -> Rotation:
     """Find the stationary directions of the excess kurtosis one at a time. data : (n, r), white.
 
-    Parameters
-    ----------
-    data : Whitened or FourthMoments
-        The samples, read once where r <= `MAX_COMPONENTS_ON_MOMENTS`; or all their fourth moments, for any r.
-    n_init : int
-        Starts for each column, run side by side; the largest absolute excess kurtosis is kept.
-    tol : float
-        Stop when a column moves by less than this angle, in radians.
-    max_iter : int
-        Iterations for each column.
-    rng : numpy.random.Generator
-        Draws the starts.
-    init : {"moments", "random"}
-        How to start.
+    Samples are read once where r <= `MAX_COMPONENTS_ON_MOMENTS`. The ``n_init`` starts of each column, by "moments" or
+    "random", run side by side; the largest absolute excess kurtosis is kept. ``max_iter`` counts for each column.
     """
     r = data.n_components
     moments = moments_if_cheaper(data)

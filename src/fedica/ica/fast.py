@@ -51,18 +51,9 @@ class NewtonRun:
 def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: np.random.Generator) -> Rotation:
     """Find a stationary point of sum_i E[log cosh((R'z)_i)] over rotations R. data : (n, r), white.
 
-    Parameters
-    ----------
-    data : Whitened
-        The samples. Read once for the subsamples, and in one or two passes, as a rule, for Newton steps.
-    n_init : int
-        Random starts on the smallest subsample; the one with the largest total negentropy goes on.
-    tol : float or None
-        How far, in radians, a column may be from converged at the end; ``None``: a small share of its sampling error.
-    max_iter : int
-        Newton steps on all data.
-    rng : numpy.random.Generator
-        Draws the starts and the subsamples.
+    Samples are read once for the subsamples, and in one or two passes, as a rule, for Newton steps, which ``max_iter``
+    bounds. Of the ``n_init`` starts on the smallest subsample the one with the largest total negentropy goes on.
+    ``tol=None``: a small share of the sampling error.
     """
     n, r = data.n_samples, data.n_components
     *small, _ = sizes = stage_sizes(n, r)

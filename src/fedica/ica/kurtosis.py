@@ -22,19 +22,8 @@ def kurtosis(
 ) -> Rotation:
     """Find a rotation R at which the excess kurtoses of R'z are stationary, of either sign. data : (n, r), white.
 
-    Parameters
-    ----------
-    data : Whitened or FourthMoments
-        The samples, read once where r <= `MAX_COMPONENTS_ON_MOMENTS`; or all their fourth moments, for any r.
-    n_init : int
-        Random starts; the largest sum of squared excess kurtoses is kept. Where r is large they run on a subsample,
-        and the winner goes on over all data.
-    tol : float
-        How far, in radians, a column may be from converged at the end.
-    max_iter : int
-        Newton steps of each start.
-    rng : numpy.random.Generator
-        Draws the starts.
+    Samples are read once where r <= `MAX_COMPONENTS_ON_MOMENTS`. Of the ``n_init`` starts the largest sum of squared
+    excess kurtoses is kept; where r is large they run on a subsample, and the winner goes on over all data.
     """
     starts = [random_rotation(data.n_components, rng) for _ in range(n_init)]
     moments = moments_if_cheaper(data)

@@ -28,24 +28,9 @@ SUBGAUSSIAN_SIGMAS = 2.5
 def l4(data: Whitened | FourthMoments, *, n_init: int, tol: float, max_iter: int, rng: np.random.Generator) -> Rotation:
     """Maximise sum_i E[(R'z)_i^4] over rotations R, Eq. (2). data : (n, r), white.
 
-    Parameters
-    ----------
-    data : Whitened or FourthMoments
-        The samples, read once where r <= `MAX_COMPONENTS_ON_MOMENTS`; or all their fourth moments, for any r.
-    n_init : int
-        Random starts, run side by side; the largest objective wins. Where r is large they run on a subsample, and the
-        winner goes on over all data.
-    tol : float
-        Stop when no column moves by more than this angle, in radians.
-    max_iter : int
-        Iterations of each start.
-    rng : numpy.random.Generator
-        Draws the starts.
-
-    Returns
-    -------
-    rotation : Rotation
-        With a warning when components are sub-Gaussian: this objective cannot separate those.
+    Samples are read once where r <= `MAX_COMPONENTS_ON_MOMENTS`. The ``n_init`` starts run side by side; the largest
+    objective wins. Where r is large they run on a subsample, and the winner goes on over all data. The result has a
+    warning when components are sub-Gaussian: this objective cannot separate those.
     """
     starts = np.stack([random_rotation(data.n_components, rng) for _ in range(n_init)])
     moments = moments_if_cheaper(data)

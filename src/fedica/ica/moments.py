@@ -22,22 +22,12 @@ CHUNK_BYTES = 2**19
 
 @dataclass(frozen=True, eq=False)
 class UpperTriangle:
-    """The m = r(r+1)/2 entries i <= j of a symmetric (r, r) matrix, row by row.
+    """The m = r(r+1)/2 entries i <= j of a symmetric (r, r) matrix, row by row."""
 
-    Parameters
-    ----------
-    rows, columns : ndarray of shape (m,)
-        i and j of each entry.
-    place : ndarray of shape (r, r)
-        Which entry holds (i, j), and (j, i).
-    times : ndarray of shape (m, 1)
-        How often the entry occurs in the matrix: once on the diagonal, else twice.
-    """
-
-    rows: IntArray
-    columns: IntArray
-    place: IntArray
-    times: Array
+    rows: IntArray  # (m,), i of each entry
+    columns: IntArray  # (m,), j of each entry
+    place: IntArray  # (r, r), which entry holds (i, j), and (j, i)
+    times: Array  # (m, 1), how often the entry occurs in the matrix: once on the diagonal, else twice
 
     @classmethod
     def of_size(cls, r: int) -> UpperTriangle:

@@ -20,24 +20,12 @@ Gradient = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Where the directions that were followed ended.
+    """Where the directions that were followed ended."""
 
-    Parameters
-    ----------
-    directions : ndarray of shape (r, s)
-        Unit columns.
-    excess : ndarray of shape (s,)
-        Excess kurtosis of the data along each.
-    steps : ndarray of shape (s,)
-        The last change of each, in radians.
-    n_iter : int
-        Iterations until all had converged, or the most allowed.
-    """
-
-    directions: Array
-    excess: Array
-    steps: Array
-    n_iter: int
+    directions: Array  # (r, s), unit columns
+    excess: Array  # (s,), excess kurtosis of the data along each
+    steps: Array  # (s,), the last change of each, in radians
+    n_iter: int  # until all had converged, or the most allowed
 
 
 def gradient_over(data: Whitened) -> Gradient:
@@ -53,18 +41,8 @@ def excess_kurtosis(gradient: Gradient, directions: Array) -> Array:
 def follow(gradient: Gradient, starts: Array, *, tol: float, max_iter: int, within: Array | None = None) -> Ends:
     """Follow every start to a direction where the excess kurtosis is stationary, of either sign.
 
-    Parameters
-    ----------
-    gradient : callable
-        E[z (w'z)^3] of the whitened data.
-    starts : ndarray of shape (r, s)
-        Unit columns.
-    tol : float
-        A direction has converged when it moves by less than this angle, in radians.
-    max_iter : int
-        Iterations.
-    within : ndarray of shape (r, m), optional
-        Orthonormal basis of a subspace that the directions stay in.
+    starts : (r, s), unit columns. tol : a direction has converged when it moves by less than this angle, in radians.
+    within : (r, m), orthonormal basis of a subspace that the directions stay in.
     """
     current = starts.copy()
     steps = np.full(current.shape[1], np.inf)

@@ -17,8 +17,12 @@ MAX_WHOLE_BYTES = 2**30
 """Data on disk or on a cluster is loaded whole up to this size, for a solver that needs it so."""
 
 Solve = Callable[..., Rotation]
-"""Every solver is called as ``solve(data, n_init=, tol=, max_iter=, rng=)``, data white; one with `inits` takes
-``init=`` too."""
+"""Every solver is called as ``solve(data, n_init=, tol=, max_iter=, rng=)``; one with `inits` takes ``init=`` too.
+
+data : (n, r), white; of solvers with ``on_moments`` also their fourth moments, for any r. n_init : random starts, the
+best of which is kept. tol : angle, in radians, by which a column may still move at the end. max_iter : iterations of
+each start. rng : draws the starts and the subsamples.
+"""
 
 
 @dataclass(frozen=True)

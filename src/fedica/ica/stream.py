@@ -72,8 +72,9 @@ class MomentStream:
 
     def __init__(self, n_features: int, *, fourth: bool) -> None:
         if fourth and n_features > MAX_FEATURES:
+            size = ((n_features + 1) * (n_features + 2) / 2) ** 2 * 8 / 1e9
             raise DataError(
-                f"partial_fit keeps all fourth moments, {_gigabytes(n_features):.1f} GB for {n_features} features; it "
+                f"partial_fit keeps all fourth moments, {size:.1f} GB for {n_features} features; it "
                 f"takes at most {MAX_FEATURES}. Use fit, which reads data of any size in bounded memory if it can be "
                 "read again, or reduce the features first."
             )
@@ -161,7 +162,3 @@ def _map_columns(packed: Array, to: Array) -> Array:
 
 def _digits(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(dtype).precision) if dtype.kind == "f" else np.inf
-
-
-def _gigabytes(d: int) -> float:
-    return ((d + 1) * (d + 2) / 2) ** 2 * 8 / 1e9

@@ -29,21 +29,11 @@ CONSTANT_TOL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Sums of one pass over the data.
-
-    Parameters
-    ----------
-    n_samples : int
-        How many samples were summed.
-    mean : ndarray of shape (d,)
-        Their mean.
-    matrix : ndarray of shape (d, d)
-        Sum of outer products of the centred samples.
-    """
+    """Sums of one pass over the data."""
 
     n_samples: int
-    mean: Array
-    matrix: Array
+    mean: Array  # (d,)
+    matrix: Array  # (d, d), sum of outer products of the centred samples
 
 
 @dataclass(frozen=True, eq=False)

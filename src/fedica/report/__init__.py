@@ -1,8 +1,9 @@
 """The report of an aggregate: one self-contained HTML page, and the same figures for notebooks and papers."""
 
-from __future__ import annotations
-
-from fedica.report.figures import plot_atoms, plot_components, plot_spectrum, plot_trust
+from fedica.report.figures.atoms import plot_atoms
+from fedica.report.figures.components import plot_components
+from fedica.report.figures.spectrum import plot_spectrum
+from fedica.report.figures.trust import plot_trust
 from fedica.report.headline import Headline, headline
 from fedica.report.notebook import show
 from fedica.report.page import render_report, write_report

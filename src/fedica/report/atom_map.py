@@ -24,26 +24,15 @@ CLOUD_ANGLE = 20.0
 class AtomMap:
     """Positions of atoms and components.
 
-    Parameters
-    ----------
-    shown : ndarray of shape (n,)
-        Indices of the atoms shown: all, or those of as many clients as fit, taken in turns from the order of concern
-        and at regular steps.
-    places : ndarray of shape (n, 2)
-        Their positions.
-    angles : ndarray of shape (n,)
-        Angle of each to the nearest component, in degrees.
-    nearest : ndarray of shape (n,)
-        That component.
-    marks : ndarray of shape (r, 2)
-        Positions of the components, on the unit circle.
+    All atoms are shown, or those of as many clients as fit, taken in turns from the order of concern and at regular
+    steps.
     """
 
-    shown: IntArray
-    places: Array
-    angles: Array
-    nearest: IntArray
-    marks: Array
+    shown: IntArray  # (n,), indices of the atoms shown
+    places: Array  # (n, 2), their positions
+    angles: Array  # (n,), angle of each to the nearest component, in degrees
+    nearest: IntArray  # (n,), that component
+    marks: Array  # (r, 2), positions of the components, on the unit circle
 
 
 def map_atoms(aggregate: Aggregate, *, most: int = MAX_ATOMS) -> AtomMap:

@@ -41,40 +41,19 @@ class Bar:
 
 @dataclass(frozen=True)
 class ComponentCard:
-    """One component as the page shows it.
-
-    Parameters
-    ----------
-    number, support, spread, cone : int, int, float, float
-        Its number, how many clients have it, the median angle of their atoms, the half-angle of its confidence cone
-        (NaN: none).
-    degenerate : bool
-        Whether its atoms cancel, so that its direction is meaningless.
-    kind : {"bars", "profile", "image", "scalp", "slices"}
-        How its values are shown.
-    picture : str
-        Data URL of the image or map; SVG path of the profile.
-    description : str
-        Text alternative of the picture.
-    where : str
-        Which voxel the slices go through; empty for other pictures.
-    bars : tuple of Bar
-        All features, or the largest.
-    largest : float
-        Largest absolute value: the end of the colour scale.
-    """
+    """One component as the page shows it."""
 
     number: int
-    support: int
-    spread: float
-    cone: float
-    degenerate: bool
-    kind: str
-    picture: str
-    description: str
-    where: str
-    bars: tuple[Bar, ...]
-    largest: float
+    support: int  # how many clients have it
+    spread: float  # median angle of their atoms
+    cone: float  # half-angle of its confidence cone; NaN: none
+    degenerate: bool  # whether its atoms cancel, so that its direction is meaningless
+    kind: str  # how its values are shown: "bars", "profile", "image", "scalp", "slices"
+    picture: str  # data URL of the image or map; SVG path of the profile
+    description: str  # text alternative of the picture
+    where: str  # which voxel the slices go through; empty for other pictures
+    bars: tuple[Bar, ...]  # all features, or the largest
+    largest: float  # largest absolute value: the end of the colour scale
 
 
 def component_cards(aggregate: Aggregate, *, image: ImageShape | str = "auto") -> tuple[ComponentCard, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from os import PathLike
 
@@ -15,21 +15,11 @@ from fedica.report.page import material_of, render_report
 
 @dataclass(frozen=True)
 class Shown:
-    """A report that a notebook shows as a page; elsewhere it prints its headline.
-
-    Parameters
-    ----------
-    sentence : str
-        The headline.
-    html : str
-        The whole page.
-    height : int
-        Height of the frame, in pixels.
-    """
+    """A report that a notebook shows as a page; elsewhere it prints its headline."""
 
     sentence: str
-    html: str = field(repr=False)
-    height: int = 800
+    html: str
+    height: int  # of the frame, in pixels
 
     def __repr__(self) -> str:
         return self.sentence

@@ -60,17 +60,7 @@ def facts(aggregate: Aggregate, summary: Mapping[str, Any] | None) -> dict[str, 
 
 
 def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str | None) -> str:
-    """Return the command that repeats the aggregation, as a shell takes it; in Python if no file is known.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
-        The result.
-    provenance : sequence of Provenance
-        Where the contributions came from.
-    folder : str, optional
-        The result folder.
-    """
+    """Return the command that repeats the aggregation, as a shell takes it; in Python if no file is known."""
     options, given = aggregate.options, _given_components(aggregate)
     sources = [origin.source for origin in provenance if origin.source]
     if len(sources) < len(aggregate.clients):
