@@ -223,12 +223,8 @@ def _samples_known(fitted: Any) -> int | None:
     """Return how many samples a pipeline was fitted to, if one of its steps stores it."""
     if not isinstance(fitted, Pipeline):
         return None
-    for _, step in fitted.steps:
-        for name in ("n_samples_", "n_samples_seen_"):
-            counted = getattr(step, name, None)
-            if counted is not None:
-                return int(np.max(counted))
-    return None
+    counted = (getattr(step, name, None) for _, step in fitted.steps for name in ("n_samples_", "n_samples_seen_"))
+    return next((int(np.max(count)) for count in counted if count is not None), None)
 
 
 def _declared(known: int | None, given: NSamples, client: str, what: str) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from fedica.arrays import Array, IntArray
 from fedica.errors import DataError, InputError
 from fedica.exchange import PublicAggregate
-from fedica.readers.masks import Mask, check_same_grid, image_values, load_mask, nibabel, open_image
+from fedica.readers.masks import Mask, check_same_grid, image_of, image_values, load_mask, nibabel
 from fedica.readers.voxels import voxel_indices, voxel_names
 from fedica.records import Aggregate, Contribution
 
@@ -92,9 +91,7 @@ def from_nifti(
         If a file is not a NIfTI image.
     """
     nibabel("taking maps from a NIfTI image")
-    is_path = isinstance(maps, str | os.PathLike)
-    source = os.fspath(maps) if is_path else "the image of maps"
-    image, grid = open_image(maps) if is_path else maps, load_mask(mask)
+    (image, source), grid = image_of(maps, "the image of maps"), load_mask(mask)
     if len(image.shape) not in (3, 4):
         raise DataError(f"{source}: maps are volumes of three dimensions, one after the other; got {image.shape}.")
     check_same_grid(image, grid, source)
@@ -143,7 +140,7 @@ def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> A
     volume = np.zeros((*grid.inside.shape, values.shape[1]))
     volume[tuple(indices.T)] = values
     image = nib.Nifti1Image(volume, grid.affine)
-    like = open_image(mask) if isinstance(mask, str | os.PathLike) else mask
+    like, _ = image_of(mask, "the mask")
     if isinstance(like.header, nib.Nifti1Header):
         image.header.set_xyzt_units(*like.header.get_xyzt_units())
         codes = int(like.header["sform_code"]), int(like.header["qform_code"])

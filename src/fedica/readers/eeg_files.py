@@ -226,9 +226,7 @@ def _edf_header(path: Path, what: str, width: int) -> _Header:
             rest = stream.read(256 * n_signals)
         labels = [rest[16 * k :][:16].decode("latin-1").strip() for k in range(n_signals)]
         units = [rest[96 * n_signals + 8 * k :][:8].decode("latin-1").strip() for k in range(n_signals)]
-        units = [
-            unit.replace("\xc2", "").replace("\x83\xca", "u") for unit in units
-        ]  # other encodings of the micro sign
+        units = [unit.replace("\xc2", "").replace("\x83\xca", "u") for unit in units]  # encodings of the micro sign
         samples = [int(rest[216 * n_signals + 8 * k :][:8]) for k in range(n_signals)]
         seconds = float(head[244:252]) or 1.0
         signals = [k for k, label in enumerate(labels) if label not in _ANNOTATIONS]

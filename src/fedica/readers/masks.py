@@ -75,11 +75,14 @@ def open_image(path: PathLike) -> Any:
     return image
 
 
+def image_of(given: Any, name: str) -> tuple[Any, str]:
+    """Return an image, opened if its path is given, and its name in messages: the path, or ``name``."""
+    return (open_image(given), os.fspath(given)) if isinstance(given, str | os.PathLike) else (given, name)
+
+
 def load_mask(mask: Any) -> Mask:
     """Return the mask in a file or an image: 3D, zero outside, one other value inside."""
-    is_path = isinstance(mask, str | os.PathLike)
-    source = os.fspath(mask) if is_path else "the mask"
-    image = open_image(mask) if is_path else mask
+    image, source = image_of(mask, "the mask")
     with reading(source):
         values, affine = np.asarray(image.dataobj), np.asarray(image.affine, dtype=np.float64)
     if values.ndim == 4 and values.shape[3] == 1:

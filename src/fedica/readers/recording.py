@@ -48,9 +48,9 @@ def read_recording(recording: Any, channels: Channels, source: str, options: Rea
     ``source`` is its name in messages.
     """
     mne = import_mne(source)
-    notes: list[str] = []
     is_raw = isinstance(recording, mne.io.BaseRaw)
-    highpass = _filter_from(recording, source, options, notes, is_raw=is_raw)
+    highpass, note = _filter_from(recording, source, options, is_raw=is_raw)
+    notes = [note]
     with quiet(notes):
         values = _read(mne, recording, channels, highpass, source, is_raw=is_raw)
     if is_raw:
@@ -100,13 +100,11 @@ def _some_channels(
     mne: Any, recording: Any, picks: list[int], highpass: float | None, source: str, *, is_raw: bool
 ) -> Array:
     """Return (len(picks), n_samples) without bad segments, filtered over all of the recording, in SI units."""
-    if not is_raw:
-        epochs = np.concatenate(list(recording.get_data(picks=picks)), axis=1)
-        _check_finite(epochs, recording, picks, source)
-        return np.asarray(epochs, dtype=np.float64)
     data = recording.get_data(picks=picks)
+    if not is_raw:
+        data = np.concatenate(list(data), axis=1)
     _check_finite(data, recording, picks, source)
-    if highpass is None and not len(recording.annotations):
+    if not is_raw or (highpass is None and not len(recording.annotations)):
         return np.asarray(data, dtype=np.float64)
     info = mne.pick_info(recording.info, picks)
     part = mne.io.RawArray(data, info, first_samp=recording.first_samp, copy="auto")
@@ -130,26 +128,19 @@ def _already(recording: Any, highpass: float) -> bool:
     return float(recording.info["highpass"] or 0.0) >= highpass * (1 - 1e-6)
 
 
-def _filter_from(recording: Any, source: str, options: ReadOptions, notes: list[str], *, is_raw: bool) -> float | None:
-    """Return the cut-off of the high-pass filter, or None, and note which."""
+def _filter_from(recording: Any, source: str, options: ReadOptions, *, is_raw: bool) -> tuple[float | None, str]:
+    """Return the cut-off of the high-pass filter, or None, and the note that says which."""
     highpass = options.highpass
     if not highpass:
-        notes.append("not filtered, as was asked for.")
-        return None
+        return None, "not filtered, as was asked for."
     if _already(recording, highpass):
-        notes.append(
-            f"not filtered: it was high-passed at {recording.info['highpass']:g} Hz already, as it says itself."
-        )
-        return None
+        was = recording.info["highpass"]
+        return None, f"not filtered: it was high-passed at {was:g} Hz already, as it says itself."
     if not is_raw:
-        notes.append(
-            f"not filtered: epochs are too short for a high-pass at {highpass:g} Hz. Filter the recording before it is "
-            "cut."
-        )
-        return None
+        why = f"epochs are too short for a high-pass at {highpass:g} Hz. Filter the recording before it is cut."
+        return None, f"not filtered: {why}"
     _check_filter_fits(recording, source, highpass)
-    notes.append(f"high-pass filtered at {highpass:g} Hz with MNE's FIR filter.")
-    return highpass
+    return highpass, f"high-pass filtered at {highpass:g} Hz with MNE's FIR filter."
 
 
 def _check_filter_fits(recording: Any, source: str, highpass: float) -> None:

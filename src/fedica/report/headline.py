@@ -16,7 +16,7 @@ MAX_NAMED = 6
 """Clients named in one sentence; the tables name all."""
 MAX_NAME_LENGTH = 48
 
-_ARE = {"outlying": ("is outlying", "are outlying"), "weak": ("is weak", "are weak")}
+_IN_DOUBT = ("outlying", "weak")
 _SOURCES = {
     "given": "The number of components, {r}, was given.",
     "clients": "{r} components: more than half of the clients sent this number of atoms, and these match.",
@@ -45,7 +45,7 @@ class Doubts:
     @property
     def opening(self) -> str:
         """Say how many, as in "2 are outlying"."""
-        return f"{self.total} {_ARE[self.verdict][self.total > 1]}"
+        return f"{self.total} {'is' if self.total == 1 else 'are'} {self.verdict}"
 
     @property
     def n_more(self) -> int:
@@ -101,7 +101,7 @@ def headline(aggregate: Aggregate) -> Headline:
     """
     trust = trust_of(aggregate)
     n_clients = len(aggregate.clients)
-    doubts = tuple(x for x in (_doubts(trust, verdict) for verdict in _ARE) if x.total)
+    doubts = tuple(x for x in (_doubts(trust, verdict) for verdict in _IN_DOUBT) if x.total)
     n_trusted = n_clients - sum(x.total for x in doubts)
     components = _count(aggregate.n_components, "component")
     if n_clients == 1:
