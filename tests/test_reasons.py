@@ -22,6 +22,7 @@ FACTS = {
     "method": "naive-mean",
     "client": "a {name}",
     "n_contributions": 2,
+    "n_rejected": 7,
     "term": "mixing",
     "value": "general",
     "agreed": "orthogonal",

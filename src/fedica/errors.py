@@ -21,18 +21,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fedica.text import MAX_SENTENCE, show_text
+
 
 class _Told(Exception):  # noqa: N818 - an error or a warning
     """A sentence for people; for programs the kind, in a word that does not change with the sentence, and its numbers.
 
-    The kind is by default that of the class; the numbers are what the sentence says, by name.
+    The kind is by default that of the class; the numbers are what the sentence says, by name. What the sentence quotes
+    from files cannot make it more than one printable line of bounded length.
     """
 
     kind: str = ""
     numbers: Mapping[str, Any]
 
     def __init__(self, message: str = "", *, kind: str = "", numbers: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message)
+        super().__init__(show_text(message, MAX_SENTENCE))
         self.kind = kind or type(self).kind
         self.numbers = dict(numbers or {})
 

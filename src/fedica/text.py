@@ -1,11 +1,69 @@
-"""Pieces of sentences that several rooms write. A leaf: of ours it imports nothing."""
+"""How text from elsewhere is shown: one printable line, not too long. A leaf: of ours it imports nothing.
+
+Names of clients, features and files, and whatever else comes from a file, are other people's text. It may hold an
+escape sequence of a terminal, a line break that forges a line of ours, marks that turn the order of letters round, or
+megabytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+MAX_SHOWN = 300
+"""A longer text from elsewhere is cut."""
+MAX_SENTENCE = 2000
+"""A longer sentence or line of output is cut."""
+MAX_PATH = 4096
+"""A longer path is cut: no common system has one."""
 MAX_NAME_LENGTH = 60
-"""A longer name is cut: names come from other people's files."""
+"""Of a name in a list of names, at most so many characters are shown."""
+MAX_LISTED = 20
+"""Of a list that a sentence tells, at most so many entries are kept."""
+STOPPED = "stopped by Ctrl-C before it was done."
+# Letters and marks that Python calls printable though nothing is drawn: fillers, joiners, selectors of variants.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+
+def show_text(text: object, most: int = MAX_SHOWN) -> str:
+    r"""Return text from elsewhere as one printable line of bounded length.
+
+    Whatever is not drawn as a letter or sign of its own is escaped as in Python's literals: control characters (ESC,
+    C1, line breaks), marks that reorder or hide text, blanks other than the space, halves of surrogate pairs.
+
+    Parameters
+    ----------
+    text : object
+        The text; anything else is shown as ``str`` gives it.
+    most : int
+        How many characters to show, at least 40. A longer text is cut, and ends in the number of its characters.
+
+    Examples
+    --------
+    >>> show_text("north\x1b[2J\n\u202etxt.exe")
+    'north\\x1b[2J\\n\\u202etxt.exe'
+    >>> show_text("x" * 5000, most=40)
+    'xxxxxxxxxxxxxxxxxx ... (5000 characters)'
+    """
+    whole = str(text)
+    shown = whole if is_visible(whole[:most]) else "".join(map(_escape, whole[:most]))
+    if len(whole) <= most and len(shown) <= most:
+        return shown
+    ending = f" ... ({len(whole)} characters)"
+    return shown[: most - len(ending)] + ending
+
+
+def show_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a sentence says, by name, with every text as `show_text` gives it and every list cut."""
+    return {name: _show_value(value) for name, value in values.items()}
+
+
+def is_visible(text: str) -> bool:
+    """Tell whether every character of a text is drawn as a letter, a sign or a space."""
+    return text.isprintable() and (text.isascii() or not _BLANK.search(text))
 
 
 def list_names(names: Sequence[str], most: int = 5) -> str:
@@ -18,3 +76,13 @@ def list_names(names: Sequence[str], most: int = 5) -> str:
     """
     listed = ", ".join(repr(name[:MAX_NAME_LENGTH]) for name in names[:most])
     return listed + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _escape(letter: str) -> str:
+    return letter if is_visible(letter) else letter.encode("unicode_escape").decode("ascii")
+
+
+def _show_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return show_text(value)
+    return tuple(map(_show_value, value[:MAX_LISTED])) if isinstance(value, tuple | list) else value

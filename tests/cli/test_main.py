@@ -146,10 +146,52 @@ def test_what_is_raised_becomes_one_sentence_and_an_exit_code(error, code, sente
     assert (result.exit_code, result.stderr, result.stdout) == (code, sentence, "")
 
 
-def test_a_defect_of_our_own_is_not_hidden():
-    """An error that nobody raised on purpose keeps its traceback, so that it can be reported."""
-    result = CliRunner().invoke(failing_app(ZeroDivisionError("ours")), ["fail"])
-    assert isinstance(result.exception, ZeroDivisionError)
+def test_a_defect_of_our_own_is_one_sentence_and_with_verbose_a_traceback():
+    """Nobody raised it on purpose: it can be reported, and does not frighten who only wanted a result."""
+    program = failing_app(ZeroDivisionError("ours\x1b[2J"))
+    program.registered_commands[0].context_settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    plain = CliRunner().invoke(program, ["fail"])
+    assert (plain.exit_code, plain.stdout) == (1, "")
+    assert plain.stderr == (
+        "Error: something went wrong that fedica did not expect (ZeroDivisionError: ours\\x1b[2J). Please report it, "
+        "with what --verbose prints.\n"
+    )
+    loud = CliRunner().invoke(program, ["fail", "--verbose"])
+    assert loud.stderr.startswith("Traceback (most recent call last):\n")
+    assert loud.stderr.endswith(plain.stderr)
+
+
+def test_an_import_that_ctrl_c_breaks_is_no_defect():
+    """Libraries turn an interrupted import into errors of their own."""
+    broken = ImportError("numpy.core.multiarray failed to import")
+    broken.__cause__ = KeyboardInterrupt()
+    result = CliRunner().invoke(failing_app(broken), ["fail"])
+    assert (result.exit_code, result.stderr) == (130, "Error: stopped by Ctrl-C before it was done.\n")
+
+
+def test_ctrl_c_while_the_program_is_loaded_is_one_sentence():
+    """Before there is any command that could catch it."""
+    code = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from fedica.program import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, "Error: stopped by Ctrl-C before it was done.\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX shells")
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_nothing(tmp_path, closed):
+    """Started by a daemon without stdin, stdout or stderr: what is written is whole, and holds no message."""
+    (tmp_path / "d.csv").write_text("a,b,id\n" + "".join(f"{x % 7},{x % 5},{x}\n" for x in range(200)))
+    line = f"exec {shlex.join(PROGRAM)} local d.csv -o c.safetensors {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert fedica.read_contribution(tmp_path / "c.safetensors").n_samples == 200
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")

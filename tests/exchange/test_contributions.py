@@ -27,6 +27,7 @@ from fedica.exchange.format import parse, serialise
 from fedica.records import CONTRIBUTION_FIELDS, Contribution
 
 names = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20).filter(str.strip)
+clients = st.text("abz AZ09-_./'=é大阪عي🏥", min_size=1, max_size=20).filter(str.strip)
 METADATA = {"format": "fedica.contribution", "version": "1", "client": "c"}
 
 
@@ -36,7 +37,7 @@ def contributions(draw: Any) -> Contribution:
     r = draw(st.integers(1, d))
     seed = draw(st.integers(0, 2**32 - 1))
     return Contribution(
-        draw(names),
+        draw(clients),
         np.random.default_rng(seed).standard_normal((d, r)),
         draw(st.none() | st.integers(1, 10**12)),
         features=draw(st.none() | st.lists(names, min_size=d, max_size=d, unique=True)),

@@ -142,3 +142,22 @@ def test_reasons_of_the_first_version_are_sentences_alone(aggregate: Aggregate) 
         ("withdrawn", old.rejected[0].reason),
         ("", old.rejected[1].reason),
     ]
+
+
+def test_no_number_of_rejections_keeps_a_result_from_being_written(aggregate: Aggregate) -> None:
+    """Of a flood of bad files with long names the first are kept, and the others counted."""
+    flood = tuple(Rejection("(unknown)", "x" * 1500, "y" * 4000) for _ in range(40_000))
+    back = details_from_bytes(details_to_bytes(replace(aggregate, rejected=flood)))
+    *kept, last = back.rejected
+    assert tuple(kept) == flood[: len(kept)]
+    assert (last.kind, last.numbers) == ("more-rejected", {"n_rejected": 40_000 - len(kept)})
+    assert len(kept) > 1000
+
+
+@pytest.mark.parametrize("name", ["mixing", "centres", "atoms"])
+def test_numbers_that_no_unit_vector_has_are_refused(aggregate: Aggregate, name: str) -> None:
+    """A hand-made file with 1e200 would overflow in every norm."""
+    array = getattr(aggregate, name).copy()
+    array[0, 0] = 1e200
+    with pytest.raises(InputError, match=f"'{name}' must be finite, its entries at most"):
+        details_to_bytes(replace(aggregate, **{name: array}))

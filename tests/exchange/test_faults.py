@@ -38,3 +38,10 @@ def test_mutated_files_are_valid_or_refused_soon_and_in_little_memory() -> None:
 def test_a_killed_writer_leaves_nothing_or_something_whole() -> None:
     """SIGKILL before every single step, and at random moments: absent, old and whole, or new and whole."""
     assert "write_folder: killed before each of" in run("kills.py", "--count", "10")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the writers are forked")
+def test_flipped_bits_meeting_writers_floods_of_junk_and_hostile_texts() -> None:
+    """Nothing passes unnoticed, nothing is half, no good client is lost, nothing unprintable is shown."""
+    said = run("hostile.py", "--flips", "1000", "--writes", "60", "--junk", "600", "--texts", "20")
+    assert re.findall("^[a-z]+(?=:)", said, re.MULTILINE) == ["flips", "writes", "junk", "texts"]

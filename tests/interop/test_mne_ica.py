@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from fedica.interop.mne_ica import sensor_maps
 from fedica.local import recover
 from fedica.readers import ReadOptions, as_table
 from fedica.server.missing_features import fill_features
-from fedica.workflow import apply_global
+from fedica.workflow import apply_global, export
 
 mne = pytest.importorskip("mne")
 from eeg_simulated import NAMES, dipole_maps, simulated_raw  # noqa: E402 - needs mne
@@ -305,3 +306,38 @@ def test_refusals(people):
         to_mne(result, raw.info, mean=[0.0])
     with pytest.raises(InputError, match="does not name its features"):
         to_mne(aggregate([from_mne(ica, "a").__class__("a", np.eye(4), 5)], R), raw.info)
+
+
+def test_nothing_of_a_person_is_in_the_exported_file(tmp_path, people):
+    """--like gives channels, places and the rate: no name, birthday, date, description, device or projection."""
+    raw = people["p1"][0].copy()
+    raw.info["description"], raw.info["experimenter"] = "PLANTED-description", "PLANTED-experimenter"
+    raw.info["subject_info"] = {
+        "his_id": "PLANTED-his-id",
+        "last_name": "PLANTED-last",
+        "first_name": "PLANTED-first",
+        "birthday": datetime.date(1913, 12, 19),
+        "sex": 1,
+    }
+    raw.info["device_info"] = {"type": "PLANTED-type", "model": "PLANTED-model", "serial": "PLANTED-serial"}
+    raw.info["helium_info"] = None
+    with raw.info._unlock():
+        raw.info["proj_name"], raw.info["utc_offset"] = "PLANTED-project", "+11:47"
+        raw.info["line_freq"] = 50.0
+    raw.set_meas_date(datetime.datetime(2013, 7, 6, 5, 4, 3, tzinfo=datetime.UTC))
+    raw.set_annotations(mne.Annotations([1.0], [1.0], ["PLANTED-annotation"]))
+    raw.set_eeg_reference(projection=True, verbose="ERROR")
+    raw.save(tmp_path / "person_raw.fif", verbose="ERROR")
+    write_aggregate(_together(people), tmp_path / "aggregate.safetensors")
+    export(tmp_path / "aggregate.safetensors", tmp_path / "group-ica.fif", like=tmp_path / "person_raw.fif")
+    assert b"PLANTED" not in (tmp_path / "group-ica.fif").read_bytes()
+    info = mne.preprocessing.read_ica(tmp_path / "group-ica.fif", verbose="ERROR").info
+    assert info["meas_date"] is None
+    assert not info["projs"]
+    for field in ("subject_info", "experimenter", "description", "device_info", "proj_name", "dig", "utc_offset"):
+        assert not info[field], field
+    for name in info.ch_names:
+        np.testing.assert_allclose(
+            info["chs"][info.ch_names.index(name)]["loc"], raw.info["chs"][raw.ch_names.index(name)]["loc"], atol=1e-6
+        )
+    assert info["sfreq"] == raw.info["sfreq"]

@@ -246,7 +246,7 @@ def test_an_image_that_cannot_be_used_is_one_sentence(tmp_path, mask_file, name,
         (
             lambda path: save(path, np.random.default_rng(0).random(SHAPE)),
             DataError,
-            "got 2145 values other than zero",
+            "got values other than zero from",
         ),
         (lambda path: save(path, run_of(0)), DataError, "one volume of three dimensions, got 13 x 15 x 11 x 60"),
         (lambda path: path.write_text("no image"), FormatError, "no NIfTI image"),

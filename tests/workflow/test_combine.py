@@ -96,7 +96,7 @@ def test_only_what_trusted_keys_signed_comes_in(tmp_path, inbox, small_contribut
     assert set(refused) == {c.client for c in small_contributions[:3]}
     assert "signed" in refused["client-1"]
     assert "another study" in refused["client-2"]
-    assert [x.kind for x in combined.aggregate.rejected] == ["unsigned", "other-key", "other-study"]
+    assert [x.kind for x in combined.aggregate.rejected] == ["other-study", "unsigned", "other-key"]
     with pytest.raises(ContributionError, match="all are required"):
         combine(inbox, **options, require_all=True)
     (inbox / "client-5.safetensors").unlink()

@@ -20,7 +20,7 @@ def test_what_is_written_is_what_the_fit_finds(tmp_path, data_file, small_federa
     sent = contribute(data_file, tmp_path / "client-1.safetensors", n_components=4)
     back = read_contribution(tmp_path / "client-1.safetensors")
     fit = LocalICA(4, random_state=0).fit(small_federation.clients[0].X)
-    np.testing.assert_allclose(back.atoms, fit.atoms_, atol=1e-9)
+    np.testing.assert_allclose(back.atoms, fit.contribution("a").atoms, atol=1e-9)
     assert (back.client, back.n_samples, back.features) == ("client-1", 2000, tuple(NAMES))
     assert (tmp_path / "client-1.safetensors").read_bytes() == sent.data
     fields = {field.name: field.value for field in sent.leaves}
@@ -48,7 +48,7 @@ def test_a_study_is_followed(tmp_path, data_file, small_federation):
     write_study(study, tmp_path / "study.json")
     sent = contribute(data_file, tmp_path / "a.safetensors", study=tmp_path / "study.json").contribution
     fit = LocalICA(4, random_state=0).fit(small_federation.clients[0].X[:, ::-1] * scales)
-    np.testing.assert_allclose(sent.atoms, fit.atoms_, atol=1e-9)
+    np.testing.assert_allclose(sent.atoms, fit.contribution("a").atoms, atol=1e-9)
     assert (sent.study, sent.features, sent.n_samples) == ("s", tuple(order), 2000)
 
 

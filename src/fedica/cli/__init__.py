@@ -1,12 +1,16 @@
 """The command line: each command parses, calls one function of the library, and prints.
 
-Exit codes: 0 done; 1 the input was refused, with one clear sentence on stderr, never a traceback; 2 wrong usage;
-130 stopped by Ctrl-C. Modules of commands import what they compute with inside the command, so that help is quick.
+Exit codes: 0 done; 1 the input was refused, with one clear sentence on stderr; 2 wrong usage; 130 stopped by Ctrl-C.
+A traceback is printed with --verbose alone, of an error that nobody expected.
+
+Modules of commands import what they compute with inside the command, so that help is quick.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -29,6 +33,7 @@ from fedica.cli.reproduce import app as reproduce
 from fedica.cli.simulate import simulate
 from fedica.cli.study import app as study
 from fedica.errors import FedicaError
+from fedica.text import MAX_SENTENCE, STOPPED, show_text
 from fedica.version import __version__
 
 
@@ -37,6 +42,7 @@ class CommandGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        arguments = [*getattr(ctx, "_protected_args", ()), *ctx.args]
         try:
             return super().invoke(ctx)
         except FedicaError as error:
@@ -48,8 +54,12 @@ class CommandGroup(TyperGroup):
         except MemoryError as error:
             sentence, code = f"not enough memory{f': {error}' if str(error) else ''}. Give less data at a time.", 1
         except KeyboardInterrupt:
-            sentence, code = "stopped by Ctrl-C before it was done.", 130
-        typer.echo(f"Error: {sentence}", err=True)
+            sentence, code = STOPPED, 130
+        except Exception as error:
+            if type(error).__module__.startswith(("click.", "typer.")):
+                raise  # wrong usage, or the end: typer says what is to be said
+            sentence, code = _unexpected(error, verbose=bool({"--verbose", "-v"} & set(arguments)))
+        typer.echo(f"Error: {show_text(sentence, MAX_SENTENCE)}", err=True)
         raise typer.Exit(code)
 
 
@@ -127,11 +137,40 @@ make_plain(app)
 
 def main() -> None:
     """Run the program ``fedica``."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows "?", never a traceback
     warnings.showwarning = _show_warning
     app(prog_name="fedica")
+
+
+def _open_closed_streams() -> None:
+    """Open what the caller closed of stdin, stdout and stderr: else a file would take its place, and its text."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _unexpected(error: Exception, *, verbose: bool) -> tuple[str, int]:
+    """Return the sentence and the exit code of an error that nobody raised on purpose; print it whole if asked to."""
+    if verbose:
+        traceback.print_exception(error)
+    if _interrupted(error):
+        return STOPPED, 130
+    return (
+        f"something went wrong that fedica did not expect ({type(error).__name__}: {show_text(error)}). Please report "
+        "it, with what --verbose prints."
+    ), 1
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C is behind an error: an import that it interrupts fails with an error of its own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _file_error(error: OSError) -> str:
@@ -140,4 +179,4 @@ def _file_error(error: OSError) -> str:
 
 
 def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
-    typer.echo(f"Warning: {message}", err=True)
+    typer.echo(f"Warning: {show_text(message, MAX_SENTENCE)}", err=True)

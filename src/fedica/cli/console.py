@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from fedica.text import MAX_SENTENCE, show_text
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -92,7 +94,7 @@ def print_table(
     columns : sequence of str
         Headings. One that starts with "<" is a column of text, lined up on the left.
     rows : iterable of sequence of str
-        One text per column.
+        One text per column; what is not printable in it is escaped, as in everything that a command prints.
     strong : iterable of int
         Numbers of the rows to print in bold.
     """
@@ -105,5 +107,5 @@ def print_table(
         table.add_column(heading.removeprefix("<"), justify="left" if text else "right", overflow="fold")
     stressed = set(strong)
     for k, row in enumerate(rows):
-        table.add_row(*row, style="bold" if k in stressed else None)
+        table.add_row(*(show_text(cell, MAX_SENTENCE) for cell in row), style="bold" if k in stressed else None)
     out.print(table)

@@ -66,7 +66,8 @@ def _fields(result: DemoResult, page: Path) -> dict[str, Any]:
 
 
 def _print_clients(out: Output, result: DemoResult) -> None:
-    out.text(f"Six photographs, mixed by one unknown matrix. {len(result.clients)} clients hold a tile each.\n")
+    out.text(f"Six photographs, mixed by one unknown matrix. {len(result.clients)} clients hold a tile each.")
+    out.lines("")
     rows = [
         [
             c.client,

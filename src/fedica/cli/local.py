@@ -50,12 +50,14 @@ def local(
     Then lists everything that is in the file, and what is not. Identifiers and dates are left out with a note (on a
     terminal you are asked); missing values are refused, with counts, unless --drop-missing is given.
     """
+    from fedica.exchange.files import check_output
     from fedica.readers import read_names
     from fedica.workflow import contribute
 
     def use_column(name: str, why: str) -> bool:
         return out.ask(f"Column {name!r} holds {why}. Use it all the same?")
 
+    check_output(output, [features])
     with out:
         sent = contribute(
             data,

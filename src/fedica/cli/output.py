@@ -18,6 +18,7 @@ from typer import Option
 from fedica.cli.console import console, print_table
 from fedica.cli.options import bundled
 from fedica.errors import OptionError
+from fedica.text import MAX_PATH, MAX_SENTENCE, is_visible, show_text
 
 
 class Output:
@@ -64,7 +65,8 @@ class Output:
     @property
     def may_ask(self) -> bool:
         """Whether a person is at the terminal to answer."""
-        return sys.stdin.isatty() and sys.stderr.isatty() and not (self.quiet or self.as_json)
+        streams = (sys.stdin, sys.stderr)  # None, if the caller closed it
+        return all(x is not None and x.isatty() for x in streams) and not (self.quiet or self.as_json)
 
     @property
     def bar(self) -> bool:
@@ -74,15 +76,15 @@ class Output:
     def progress(self, text: str) -> None:
         """Say what is being done."""
         if self._status is not None:
-            self._status.update(text)
+            self._status.update(show_text(text))
         elif self.verbose:
-            typer.echo(f"{time.monotonic() - self._started:6.1f} s  {text}", err=True)
+            typer.echo(f"{time.monotonic() - self._started:6.1f} s  {show_text(text)}", err=True)
 
     def ask(self, question: str) -> bool:
         """Ask the person at the terminal yes or no."""
         if self._status is not None:
             self._status.stop()
-        answer = typer.confirm(question, default=False, err=True)
+        answer = typer.confirm(show_text(question, MAX_SENTENCE), default=False, err=True)
         if self._status is not None:
             self._status.start()
         return answer
@@ -91,22 +93,22 @@ class Output:
         """Print notes on stderr; with --json they are part of the object."""
         if not (self.quiet or self.as_json):
             for note in notes:
-                typer.echo(f"Note: {note[:1].upper()}{note[1:]}", err=True)
+                typer.echo(f"Note: {show_text(note[:1].upper() + note[1:], MAX_SENTENCE)}", err=True)
 
     def result(self, fields: dict[str, Any]) -> bool:
         """Print the JSON object if that is wanted; return whether text is wanted instead."""
         if self.as_json:
-            typer.echo(json.dumps(fields, ensure_ascii=False, indent=2, allow_nan=False))
+            typer.echo(_printable_json(fields))
         return not (self.as_json or self.quiet)
 
     def text(self, text: str) -> None:
         """Print sentences, wrapped to the width of the terminal."""
-        self._console.print(text)
+        self._console.print(show_text(text, MAX_SENTENCE))
 
     def lines(self, *lines: object) -> None:
         """Print lines as they are: a path or a command is never wrapped."""
         for line in lines:
-            self._console.print(str(line), soft_wrap=True)
+            self._console.print(show_text(line, MAX_PATH), soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, strong: Iterable[int] = ()) -> None:
         """Print a table; see `print_table`."""
@@ -121,6 +123,16 @@ class Output:
         if self.result({"table": table, "files": [str(path) for path in files], "notes": notes}):
             self.table(columns, rows)
             self.lines(*files)
+
+
+def _printable_json(fields: dict[str, Any]) -> str:
+    """Return the JSON object, with letters of all languages, and escapes for what is not printable."""
+    text = json.dumps(fields, ensure_ascii=False, indent=2, allow_nan=False)
+    return "\n".join(line if is_visible(line) else "".join(map(_json_escape, line)) for line in text.split("\n"))
+
+
+def _json_escape(letter: str) -> str:
+    return letter if is_visible(letter) else json.dumps(letter)[1:-1]
 
 
 with_output = bundled("out", Output, signature(Output, eval_str=True).parameters.values())

@@ -8,16 +8,19 @@ from typing import Annotated
 
 from typer import Argument
 
-from fedica.cli.console import console
 from fedica.cli.options import option
+from fedica.cli.output import Output, with_output
 from fedica.errors import OptionError
 
 
+@with_output
 def report(
+    *,
     folder: Annotated[Path, Argument(metavar="DIR", help="The result folder that fedica aggregate wrote.")],
     output: Annotated[Path | None, option("FILE", "The page; by default DIR/report.html.", "--output", "-o")] = None,
     figures: Annotated[Path | None, option("OUT", "Also write the figures, as SVG and PDF, to this folder.")] = None,
     image: Annotated[str, option("HxW", "The features are pixels, in H rows and W columns; or: auto, no.")] = "auto",
+    out: Output,
 ) -> None:
     """Write the report of a result: one HTML file that any browser opens, without a network.
 
@@ -28,14 +31,15 @@ def report(
     from fedica.report import headline, write_figures, write_report
 
     shape = parse_image(image)
-    aggregate = read_folder(folder).aggregate
-    page = write_report(folder, output, image=shape)
-    out = console()
-    out.print(str(headline(aggregate)))
-    out.print(f"Report: {page}", soft_wrap=True)
-    if figures is not None:
-        for path in write_figures(aggregate, figures, image=shape):
-            out.print(str(path), soft_wrap=True)
+    with out:
+        out.progress(f"reading {folder}")
+        aggregate = read_folder(folder).aggregate
+        page = write_report(folder, output, image=shape)
+        files = () if figures is None else write_figures(aggregate, figures, image=shape)
+    said = str(headline(aggregate))
+    if out.result({"headline": said, "report": str(page), "figures": list(map(str, files))}):
+        out.text(said)
+        out.lines(f"Report: {page}", *files)
 
 
 def parse_image(text: str) -> tuple[int, int] | str:

@@ -16,8 +16,9 @@ from fedica.exchange.field_values import read_value, write_value
 from fedica.exchange.files import read_bounded, sha256, write_atomic
 from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, parse, require_tensor
 from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, sign
-from fedica.records import CONTRIBUTION_FIELDS, Contribution, check_name
+from fedica.records import CONTRIBUTION_FIELDS, Contribution, check_client
 from fedica.records.fields import Form
+from fedica.text import MAX_PATH, show_text
 
 CONTRIBUTION = FileKind("fedica.contribution", 4 * 1024 * 1024, max_numbers=10_000_000, versions=("1", "2"))
 NORM_TOL = 1e-6
@@ -127,7 +128,7 @@ def contribution_from_bytes(
 def receive(path: PathLike, *, trusted: TrustedKeys | None = None) -> Received:
     """Read a contribution as `read_contribution` does, and tell where it came from."""
     data = read_bounded(path, limit=CONTRIBUTION.max_bytes, what="a contribution")
-    return receive_bytes(data, source=os.fspath(path), trusted=trusted)
+    return receive_bytes(data, source=show_text(os.fspath(path), MAX_PATH), trusted=trusted)
 
 
 def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = None) -> Received:
@@ -138,14 +139,15 @@ def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = Non
         if trusted is not None:
             check_signature(container, data, client, trusted)
         contribution = _contribution(container, client)
+    key = container.metadata.get("key")
     provenance = Provenance(
         client,
         contribution.n_samples,
         source,
         len(data),
         sha256(data),
-        fedica=container.metadata.get("fedica", ""),
-        key=container.metadata.get("key"),
+        fedica=show_text(container.metadata.get("fedica", "")),
+        key=None if key is None else show_text(key),
         verified=trusted is not None,
     )
     return Received(contribution, provenance)
@@ -190,7 +192,7 @@ def _client(container: Container) -> str:
             f"{container.source}: the metadata field 'client' is missing: a contribution says who sends it."
         )
     try:
-        return check_name(container.metadata["client"], "a client's name")
+        return check_client(container.metadata["client"], "a client's name")
     except InputError as error:
         raise FormatError(f"{container.source}: {error}") from error
 

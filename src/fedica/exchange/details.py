@@ -11,7 +11,7 @@ import numpy as np
 from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
 from fedica.exchange.aggregates import read_terms, terms_metadata
-from fedica.exchange.files import read_bounded, write_atomic
+from fedica.exchange.files import PRIVATE, read_bounded, write_atomic
 from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, declared, parse, require_tensor
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.json_files import json_text, parse_json
@@ -19,6 +19,10 @@ from fedica.records import Aggregate, Certificate, Reason, Rejection, Trust, che
 from fedica.records.reasons import Numbers
 
 DETAILS = FileKind("fedica.details", max_header=64 * 1024 * 1024, max_numbers=250_000_000)
+MAX_ENTRY = 1 + 1e-6
+"""The largest entry of atoms, centres and mixing matrix: they are unit vectors, or lie among some."""
+MAX_REJECTED = 8 * 1024 * 1024
+"""Most characters of all that is told of rejections; of further ones only their number."""
 _MAX_OPTIONS = 64 * 1024
 _KINDS_OF_0_1_0 = {"withdrawn by the coordinator.": "withdrawn"}
 """The sentence of 0.1.0 whose kind must be known: the report says how to repeat a result without these clients."""
@@ -55,7 +59,7 @@ def write_details(aggregate: Aggregate, path: PathLike) -> None:
     path : path-like
         The file; an older one is replaced.
     """
-    write_atomic(path, _chunks(aggregate))
+    write_atomic(path, details_chunks(aggregate), mode=PRIVATE)
 
 
 def read_details(path: PathLike) -> Aggregate:
@@ -77,7 +81,21 @@ def read_details(path: PathLike) -> Aggregate:
 
 def details_to_bytes(aggregate: Aggregate) -> bytes:
     """Return the bytes that `write_details` writes."""
-    return b"".join(_chunks(aggregate))
+    return b"".join(details_chunks(aggregate))
+
+
+def first_rejections(rejected: Sequence[Rejection]) -> tuple[Rejection, ...]:
+    """Return the rejections that a file has room for; one more says how many there are besides.
+
+    So no number of bad files, however long their names, makes the result of the good ones too large to write.
+    """
+    n_characters = 0
+    for n_kept, rejection in enumerate(rejected):
+        n_characters += sum(map(len, (rejection.client, rejection.reason, rejection.source, str(rejection.numbers))))
+        if n_characters > MAX_REJECTED:
+            more = Rejection.because("(others)", "more-rejected", n_rejected=len(rejected) - n_kept)
+            return (*rejected[:n_kept], more)
+    return tuple(rejected)
 
 
 def details_from_bytes(data: bytes, *, source: str = "details") -> Aggregate:
@@ -91,17 +109,19 @@ def details_from_bytes(data: bytes, *, source: str = "details") -> Aggregate:
         raise FormatError(f"{source}: {error}") from error
 
 
-def _chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
+def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
+    """Return the same in chunks, which view the numbers and do not copy them."""
+    rejected = first_rejections(aggregate.rejected)
     metadata: dict[str, str | None] = {
         **common_metadata(DETAILS),
         **terms_metadata(aggregate.terms),
         "method": aggregate.method,
         "options": json_text(dict(aggregate.options), "the options of an aggregate"),
         "clients": _texts_of(aggregate.clients),
-        "rejected_client": _texts_of([x.client for x in aggregate.rejected]),
-        "rejected_reason": _texts_of([x.reason for x in aggregate.rejected]),
-        "rejected_source": _texts_of([x.source for x in aggregate.rejected]),
-        **_kinds_metadata("rejected", aggregate.rejected),
+        "rejected_client": _texts_of([x.client for x in rejected]),
+        "rejected_reason": _texts_of([x.reason for x in rejected]),
+        "rejected_source": _texts_of([x.source for x in rejected]),
+        **_kinds_metadata("rejected", rejected),
     }
     tensors = {name: getattr(aggregate, name) for name in TENSORS}
     if (trust := aggregate.trust) is not None:
@@ -133,8 +153,8 @@ def _aggregate(container: Container) -> Aggregate:
     if not np.all(np.abs(arrays["signs"]) == 1):
         raise FormatError(f"{container.source}: 'signs' must be +1 or -1.")
     for name in ("mixing", "centres", "atoms"):
-        if not np.isfinite(arrays[name]).all():
-            raise FormatError(f"{container.source}: {name!r} must be finite.")
+        if not np.abs(arrays[name]).max() <= MAX_ENTRY:  # not so either for NaN
+            raise FormatError(f"{container.source}: {name!r} must be finite, its entries at most {MAX_ENTRY} in size.")
     options = parse_json(_text(container, "options", most=_MAX_OPTIONS), f"{container.source}: options")
     if not isinstance(options, dict):
         raise FormatError(f"{container.source}: 'options' must be a JSON object.")

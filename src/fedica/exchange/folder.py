@@ -13,7 +13,7 @@ from fedica.arrays import PathLike
 from fedica.errors import FormatError
 from fedica.exchange.aggregates import AGGREGATE, PublicAggregate, aggregate_from_bytes, aggregate_to_bytes
 from fedica.exchange.contributions import Provenance
-from fedica.exchange.details import DETAILS, details_from_bytes, details_to_bytes
+from fedica.exchange.details import DETAILS, details_chunks, details_from_bytes, first_rejections
 from fedica.exchange.files import read_bounded, sha256
 from fedica.exchange.json_files import plain_bytes, read_plain
 from fedica.exchange.replace_folder import aside_of, replace_folder
@@ -34,7 +34,9 @@ FILES = (
 """What `write_folder` writes."""
 OWN_NAMES = (*FILES, "report.html")
 """What a result folder may hold when a newer result replaces it: the report of an older one goes with it."""
-_MAX_SUMMARY_BYTES = 128 * 1024 * 1024
+PUBLIC = ("aggregate.safetensors",)
+"""What goes to the clients. All other files tell of single clients: their owner alone may read them."""
+MAX_SUMMARY_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +75,17 @@ def write_folder(aggregate: Aggregate, folder: PathLike, *, provenance: Iterable
         Where the contributions came from.
     """
     origins = {origin.client: origin for origin in provenance}
-    contents = {
-        "aggregate.safetensors": aggregate_to_bytes(aggregate),
-        "details.safetensors": details_to_bytes(aggregate),
-        "mixing.csv": mixing_table(aggregate),
-        "components.csv": components_table(aggregate),
-        "clients.csv": clients_table(aggregate, origins),
-        "rejected.csv": rejected_table(aggregate),
+    contents: dict[str, list[bytes | memoryview]] = {
+        "aggregate.safetensors": [aggregate_to_bytes(aggregate)],
+        "details.safetensors": details_chunks(aggregate),  # views: the atoms of all clients are not copied
+        "mixing.csv": [mixing_table(aggregate)],
+        "components.csv": [components_table(aggregate)],
+        "clients.csv": [clients_table(aggregate, origins)],
+        "rejected.csv": [rejected_table(aggregate)],
     }
-    summary = summarise(aggregate, origins.values()) | {"files": {name: sha256(x) for name, x in contents.items()}}
-    contents["summary.json"] = plain_bytes(SUMMARY, summary)
-    replace_folder(folder, {name: [content] for name, content in contents.items()}, OWN_NAMES)
+    summary = summarise(aggregate, origins.values()) | {"files": {name: sha256(*x) for name, x in contents.items()}}
+    contents["summary.json"] = [plain_bytes(SUMMARY, summary)]
+    replace_folder(folder, contents, OWN_NAMES, PUBLIC)
 
 
 def read_folder(folder: PathLike) -> ResultFolder:
@@ -104,7 +106,7 @@ def read_folder(folder: PathLike) -> ResultFolder:
         aside = aside_of(path)
         remedy = f" An interrupted run left the previous result as {aside}: rename it." if aside.is_dir() else ""
         raise FormatError(f"{path}: there is no result folder of this name.{remedy}")
-    summary = read_plain(path / "summary.json", SUMMARY, limit=_MAX_SUMMARY_BYTES)
+    summary = read_plain(path / "summary.json", SUMMARY, limit=MAX_SUMMARY_BYTES)
     return ResultFolder(
         details_from_bytes(_file(path, DETAILS.max_bytes, "details.safetensors", summary), source=str(path)),
         aggregate_from_bytes(_file(path, AGGREGATE.max_bytes, "aggregate.safetensors", summary), source=str(path)),
@@ -137,7 +139,7 @@ def summarise(aggregate: Aggregate, provenance: Iterable[Provenance] = ()) -> di
             {"client": x.client, "verdict": x.verdict, "kind": x.why.kind, "numbers": x.why.numbers, "reason": x.reason}
             for x in aggregate.trust or ()
         ],
-        "rejected": [asdict(rejection) for rejection in aggregate.rejected],
+        "rejected": [asdict(rejection) for rejection in first_rejections(aggregate.rejected)],
         "contributions": [asdict(origin) for origin in sorted(provenance, key=lambda origin: origin.client)],
     }
 

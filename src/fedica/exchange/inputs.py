@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from fedica.arrays import PathLike
 from fedica.exchange.aggregates import PublicAggregate, public_part, read_aggregate
+from fedica.exchange.folder import FILES
 from fedica.exchange.signatures import SigningKey, TrustedKeys, read_signing_key, read_trusted_keys
 from fedica.exchange.studies import read_study
 from fedica.records import Aggregate, Study
@@ -24,6 +26,14 @@ def as_signing_key(key: SigningKey | PathLike | None) -> SigningKey | None:
 def as_trusted_keys(keys: TrustedKeys | PathLike | None) -> TrustedKeys | None:
     """Return public keys, read from their folder if a path is given."""
     return keys if keys is None or isinstance(keys, TrustedKeys) else read_trusted_keys(keys)
+
+
+def files_of(aggregate: object) -> list[Path]:
+    """Return the files that hold an aggregate, if a path is given: the file, or those of the result folder."""
+    if not isinstance(aggregate, str | os.PathLike):
+        return []
+    path = Path(aggregate)
+    return [path / name for name in FILES] if path.is_dir() else [path]
 
 
 def as_public(aggregate: Aggregate | PublicAggregate | PathLike) -> PublicAggregate:

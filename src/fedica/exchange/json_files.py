@@ -14,9 +14,14 @@ from fedica.errors import FormatError, InputError
 from fedica.exchange.files import read_bounded
 from fedica.exchange.format import check_version
 from fedica.exchange.header import encodable
+from fedica.text import MAX_PATH, show_text
 
 VERSION = "1"
 """The version of the JSON files."""
+MAX_JSON_MEMORY = 512 * 1024 * 1024
+"""Most bytes of memory that JSON may take when it is read: a few megabytes of ``[],`` would become gigabytes."""
+_BYTES_OF = {"{": 240, "[": 72, ",": 72}
+"""What an object, a list, and an entry of either take at most, besides their texts."""
 
 
 def plain_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
@@ -41,7 +46,7 @@ def json_text(value: Any, what: str, *, indent: int | None = None) -> str:
 
 def read_plain(path: PathLike, name: str, *, limit: int) -> dict[str, Any]:
     """Return the fields of a plain file without its format and version, which are checked."""
-    source = os.fspath(path)
+    source = show_text(os.fspath(path), MAX_PATH)
     data = read_bounded(path, limit=limit, what=f"a {name} file")
     fields = parse_json(data, source)
     if not isinstance(fields, dict) or fields.get("format") != name:
@@ -55,14 +60,29 @@ def parse_json(data: bytes | str, source: str) -> Any:
     """Return what the JSON says; refuse a name that appears twice, NaN and infinity, and what nests too deep."""
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        _check_memory(text, source)
         value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
     except RecursionError as error:
         raise FormatError(f"{source}: its JSON nests too deep.") from error
     except UnicodeDecodeError as error:
         raise FormatError(f"{source}: it must be UTF-8 text; byte {error.start} is not.") from error
     except ValueError as error:
+        if isinstance(error, FormatError):
+            raise
         raise FormatError(f"{source}: it is not JSON as fedica reads it ({str(error)[:200]}).") from error
+    if "\\ud" in text.lower() and not encodable(json.dumps(value, ensure_ascii=False)):
+        raise FormatError(f"{source}: it must be Unicode text; got half a surrogate pair.")
     return value
+
+
+def _check_memory(text: str, source: str) -> None:
+    """Refuse what would take too much memory before it is read."""
+    needed = sum(size * text.count(sign) for sign, size in _BYTES_OF.items())
+    if needed > MAX_JSON_MEMORY:
+        raise FormatError(
+            f"{source}: its JSON may take {MAX_JSON_MEMORY // 2**20} MB of memory; it would take about "
+            f"{needed // 2**20} MB."
+        )
 
 
 def _plain_value(value: object) -> Any:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fedica.arrays import PathLike
 from fedica.errors import InputError
-from fedica.exchange.files import cannot_write, real_path, sync_folder, write_new
+from fedica.exchange.files import PRIVATE, cannot_write, real_path, sync_folder, write_new
 from fedica.text import list_names
 
 ABANDONED_SECONDS = 3600.0
@@ -26,7 +26,10 @@ _SYSTEM_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 
 
 def replace_folder(
-    folder: PathLike, contents: Mapping[str, Iterable[bytes | memoryview]], own_names: Collection[str]
+    folder: PathLike,
+    contents: Mapping[str, Iterable[bytes | memoryview]],
+    own_names: Collection[str],
+    public: Collection[str] = (),
 ) -> None:
     """Make ``folder`` hold exactly these files, all of them or none.
 
@@ -38,6 +41,8 @@ def replace_folder(
         Each file's name and content, in chunks.
     own_names : collection of str
         The names that may be replaced.
+    public : collection of str
+        The files that others may read, as far as the user's umask allows; all others are their owner's alone.
     """
     target = real_path(folder)
     removable = _SYSTEM_FILES | set(own_names)
@@ -49,7 +54,7 @@ def replace_folder(
         try:
             fresh.mkdir()
             for name, chunks in contents.items():
-                write_new(fresh / name, chunks)
+                write_new(fresh / name, chunks, mode=0o666 if name in public else PRIVATE)
             sync_folder(fresh)
             _swap(fresh, target, removable)
         except BaseException:

@@ -22,12 +22,14 @@ from fedica.errors import FormatError, InputError
 from fedica.exchange.files import cannot_write, file_name, read_bounded, sync_folder, write_new
 from fedica.exchange.format import Container, is_canonical, serialise
 from fedica.exchange.json_files import plain_bytes, read_plain
-from fedica.records import Reason, check_name
+from fedica.records import Reason, check_client
 from fedica.records.fields import set_fields
 
 DOMAIN = b"fedica.contribution.v1\0"
 """What every signed message starts with: a signature made for anything else means nothing here."""
-_MAX_KEY_FILE = 16 * 1024
+KEY = "fedica.key"
+"""The format of a public key's file."""
+MAX_KEY_FILE = 16 * 1024
 _HEX_KEY = re.compile(r"[0-9a-f]{64}")
 _HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
@@ -106,11 +108,12 @@ def keygen(client: str, folder: PathLike) -> tuple[Path, Path]:
     private, public : Path
         The two files.
     """
-    stem = Path(folder) / file_name(check_name(client, "a client's name"))
+    client = check_client(client, "a client's name")
+    stem = Path(folder) / file_name(client)
     private, public = stem.with_name(stem.name + ".key"), stem.with_name(stem.name + ".pub")
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    card = plain_bytes("fedica.key", {"client": client, "ed25519": SigningKey(key).public})
+    card = plain_bytes(KEY, {"client": client, "ed25519": SigningKey(key).public})
     for path in (private, public):
         if path.exists():
             raise InputError(f"{path}: there is a key already, and keys are never overwritten. Move it away first.")
@@ -135,7 +138,7 @@ def read_signing_key(path: PathLike) -> SigningKey:
 
     If its public half lies beside it, as `keygen` leaves them, the key knows whose it is.
     """
-    data = read_bounded(path, limit=_MAX_KEY_FILE, what="a private key")
+    data = read_bounded(path, limit=MAX_KEY_FILE, what="a private key")
     try:
         key = load_pem_private_key(data, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -158,12 +161,12 @@ def read_signing_key(path: PathLike) -> SigningKey:
 def read_public_key(path: PathLike) -> tuple[str, str]:
     """Read a public key file: the client's name, and its key in hexadecimal."""
     source = os.fspath(path)
-    fields = read_plain(path, "fedica.key", limit=_MAX_KEY_FILE)
+    fields = read_plain(path, KEY, limit=MAX_KEY_FILE)
     client, key = fields.get("client"), fields.get("ed25519")
     if not isinstance(key, str) or not _HEX_KEY.fullmatch(key):
         raise FormatError(f"{source}: 'ed25519' must be 64 hexadecimal digits; got {str(key)[:80]!r}.")
     try:
-        return check_name(client, "a client's name"), key
+        return check_client(client, "a client's name"), key
     except InputError as error:
         raise FormatError(f"{source}: {error}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -11,9 +12,11 @@ import numpy as np
 from fedica.exchange.aggregates import PublicAggregate
 from fedica.exchange.contributions import Provenance
 from fedica.records import Aggregate, Rejection
+from fedica.text import MAX_SENTENCE, show_text
 
-# A spreadsheet takes a cell that starts with one of these for a formula; a hostile client chooses its own name.
-_FORMULA_SIGNS = "=+-@\t\r\n＝＋－＠'"
+# A spreadsheet takes a cell that starts with one of these signs for a formula; a hostile client chooses its own name.
+# What starts a cell depends on the spreadsheet: in much of Europe it is the semicolon.
+_FORMULA = re.compile(r"^(?= *[=+\-@＝＋－＠'])|(?<=[;,|])(?= *[=+\-@＝＋－＠])")
 ORIGIN = ("n_samples", "source", "n_bytes", "sha256", "key", "verified")
 """What clients.csv tells of where a contribution came from: fields of `Provenance`."""
 Cell = str | int | float | bool | None
@@ -102,7 +105,16 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(header)
     writer.writerows([_cell(value) for value in row] for row in rows)
-    return stream.getvalue().encode("utf-8", "backslashreplace")
+    return stream.getvalue().encode()
+
+
+def cell_text(text: str) -> str:
+    """Return text from elsewhere as a cell that no spreadsheet runs, whatever it takes for a separator.
+
+    An apostrophe stands before a sign that starts a formula, at the start and after each separator; what is not
+    printable, a tab or a line break among it, is escaped.
+    """
+    return _FORMULA.sub("'", show_text(text, MAX_SENTENCE))
 
 
 def _cell(value: Cell) -> str:
@@ -111,6 +123,4 @@ def _cell(value: Cell) -> str:
         return ""
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if isinstance(value, str):
-        return f"'{value}" if value.lstrip(" ").startswith(tuple(_FORMULA_SIGNS)) else value
-    return repr(value)
+    return cell_text(value) if isinstance(value, str) else repr(value)

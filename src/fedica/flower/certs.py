@@ -22,7 +22,7 @@ from fedica.arrays import PathLike, check_int
 from fedica.errors import InputError
 from fedica.exchange import file_name
 from fedica.exchange.files import cannot_write, write_new
-from fedica.records import check_name
+from fedica.records import check_client
 from fedica.text import list_names
 
 _CURVE = ec.SECP384R1()  # Flower's nodes refuse Ed25519
@@ -78,7 +78,7 @@ def make_empty_folder(folder: Path) -> None:
 
 def _file_safe(client: str) -> str:
     """Return a client's name if it can be a file's name: the files of its node key carry it."""
-    if file_name(check_name(client, "a client's name")) != client or client.endswith(".pub"):
+    if file_name(check_client(client, "a client's name")) != client or client.endswith(".pub"):
         raise InputError(f"client {client!r}: a node key's file has its client's name; use letters, digits, . _ and -.")
     return client
 

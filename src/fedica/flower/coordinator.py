@@ -15,7 +15,7 @@ from fedica.arrays import PathLike, check_int, check_number
 from fedica.errors import FormatError, OptionError
 from fedica.exchange.files import read_bounded
 from fedica.flower.settings import make_settings, read_settings
-from fedica.records import check_name
+from fedica.records import check_client
 
 COORDINATOR = "FEDICA_COORDINATOR"
 """Environment variable of the SuperLink: path of the coordinator's file of settings."""
@@ -99,7 +99,7 @@ def read_node_keys(folder: PathLike) -> dict[bytes, str]:
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         if pem in clients:
             raise FormatError(f"{path}: the key is that of client {clients[pem]!r}; a node key stands for one client.")
-        clients[pem] = check_name(path.stem, "a client's name")
+        clients[pem] = check_client(path.stem, "a client's name")
     if not clients:
         raise FormatError(f"{os.fspath(folder)}: a folder of node keys must hold *.pub files; got none.")
     return clients

@@ -12,7 +12,7 @@ from fedica.arrays import check_int, check_number
 from fedica.errors import InputError, OptionError, PolicyError
 from fedica.flower.settings import make_settings
 from fedica.readers import READERS, ReadOptions, suffix_of
-from fedica.records import check_name
+from fedica.records import check_client
 
 SIMULATION = "FEDICA_SIMULATION"
 """Environment variable for Flower's simulation, which gives clients no paths: folder with one data file per client."""
@@ -60,7 +60,7 @@ class Node:
     output: Path  # folder for the aggregate that comes back, and for the client's sources under its mixing matrix
 
     def __post_init__(self) -> None:
-        check_name(self.client, "a client's name")
+        check_client(self.client, "a client's name")
 
 
 def read_node(node_config: Mapping[str, Any]) -> Node:

@@ -15,7 +15,7 @@ from fedica.exchange.files import write_atomic
 from fedica.exchange.intake import SUFFIX, UNKNOWN_CLIENT
 from fedica.flower.collect import Answer
 from fedica.flower.messages import CONTRIBUTION, REFUSAL, unpack_fields, unpack_file
-from fedica.records import Rejection, check_name
+from fedica.records import Rejection, check_client
 
 _MAX_REASON = 200
 
@@ -80,7 +80,7 @@ def describe_refusal(fields: Mapping[str, object], owner: str | None) -> tuple[s
     """Return why a client sent nothing, in its own words, and its name: the owner of its key, or the name it gives."""
     client, reason = fields.get("client"), fields.get("reason")
     try:
-        name = owner or check_name(client, "a client's name")
+        name = owner or check_client(client, "a client's name")
     except FedicaError:
         name = ""
     words = " ".join(reason.split())[:_MAX_REASON] if isinstance(reason, str) else ""

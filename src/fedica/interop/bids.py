@@ -34,7 +34,7 @@ from fedica.errors import InputError, OptionError
 from fedica.exchange import PublicAggregate, as_public
 from fedica.exchange.files import cannot_write, write_atomic
 from fedica.exchange.json_files import json_text
-from fedica.exchange.tables import feature_names
+from fedica.exchange.tables import cell_text, feature_names
 from fedica.interop.nilearn_maps import to_nifti
 from fedica.local import Recovered
 from fedica.records import Aggregate
@@ -208,10 +208,10 @@ def _tsv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[by
     for k, row in enumerate(rows, start=1):
         writer.writerow([_cell(value) for value in row])
         if k % _ROWS_AT_ONCE == 0:
-            yield stream.getvalue().encode("utf-8", "backslashreplace")
+            yield stream.getvalue().encode()
             stream.seek(0)
             stream.truncate()
-    yield stream.getvalue().encode("utf-8", "backslashreplace")
+    yield stream.getvalue().encode()
 
 
 def _cell(value: object) -> str:
@@ -219,7 +219,7 @@ def _cell(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return repr(value) if np.isfinite(value) else "n/a"
-    return str(value)
+    return cell_text(str(value))
 
 
 def _sidecar(content: Json) -> list[bytes]:

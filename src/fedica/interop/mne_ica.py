@@ -7,6 +7,7 @@ maps that it holds are not in the units of the sensors. Here they are: microvolt
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -114,8 +115,8 @@ def to_mne(
     aggregate : Aggregate or PublicAggregate
         With the names of the channels as features.
     info : mne.Info, mne.io.Raw or mne.Epochs
-        Channels of the recordings that the ICA is for, and their places. Where it lacks some features, the ICA is of
-        the others; it must have at least as many as there are components.
+        Channels of the recordings that the ICA is for, and their places; nothing else of it is kept. Where it lacks
+        some features, the ICA is of the others; it must have at least as many as there are components.
     components : sequence of int, optional
         Which components; by default all, so that component k of the ICA is component k of the aggregate.
     mean : array-like of shape (n_features,), optional
@@ -146,7 +147,7 @@ def to_mne(
             f"{len(chosen)} components are wanted of at least as many channels; the recording has {len(names)} of "
             f"the aggregate's {len(features)} features. Rename its channels, or give fewer components."
         )
-    picked = mne.pick_info(whole, [whole.ch_names.index(name) for name in names])
+    picked = _channels_alone(mne, whole, names)
     types = _types_of(mne, picked, names, "the aggregate")
     mixing = restrict_to_channels(mixing, rows, average=set(types) == {"eeg"})[:, chosen]
     centre = np.zeros(len(features)) if mean is None else check_mean(mean, len(features))
@@ -167,8 +168,6 @@ def _fitted(mne: Any, mixing: Array, mean: Array, info: Any, pre_whitener: Array
     ica.n_components = r if r > 1 else None  # MNE refuses to read a file that says 1
     ica.n_components_ = r
     ica.info, ica.ch_names = info, list(info.ch_names)
-    with info._unlock():
-        info["comps"] = []
     ica.pre_whitener_ = pre_whitener[:, None].copy()
     ica.pca_mean_ = mean
     ica.pca_components_ = left.T.copy()
@@ -180,6 +179,22 @@ def _fitted(mne: Any, mixing: Array, mean: Array, info: Any, pre_whitener: Array
     ica.exclude, ica.labels_ = [], {}
     ica._update_ica_names()
     return ica
+
+
+def _channels_alone(mne: Any, info: Any, names: Sequence[str]) -> Any:
+    """Return an Info made anew: names, kinds and places of these channels, and their rate.
+
+    That of a recording also holds a person's name and birthday, dates, who recorded it, descriptions and projections
+    computed from the data: none of it belongs to an aggregate.
+    """
+    channels = [info["chs"][info.ch_names.index(name)] for name in names]
+    fresh = mne.create_info(list(names), float(info["sfreq"]), [_type_of(mne, info, name) for name in names])
+    with fresh._unlock():
+        for new, old in zip(fresh["chs"], channels, strict=True):
+            new.update(
+                {key: deepcopy(old[key]) for key in ("kind", "coil_type", "coord_frame", "loc", "unit", "unit_mul")}
+            )
+    return fresh
 
 
 def _factors(names: Sequence[str], types: Sequence[str], study: Study | None) -> Array:
@@ -208,7 +223,11 @@ def _types_of(mne: Any, info: Any, names: Sequence[str], who: str) -> list[str]:
     lacking = [name for name in names if name not in set(info.ch_names)]
     if lacking:
         raise InputError(f"{who!r}: info has no channel {lacking[0]!r}. Give that of the recording it was fitted to.")
-    return [str(mne.channel_type(info, info.ch_names.index(name))) for name in names]
+    return [_type_of(mne, info, name) for name in names]
+
+
+def _type_of(mne: Any, info: Any, name: str) -> str:
+    return str(mne.channel_type(info, info.ch_names.index(name)))
 
 
 def _info(value: Any) -> Any:

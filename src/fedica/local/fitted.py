@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fedica.arrays import Array, fix_signs, unit
 from fedica.ica import Rotation, Whitening
 from fedica.local.unmixing import Unmixing
-from fedica.records import Contribution
+from fedica.records import Contribution, ordered_by_content
 
 FITTED = (
     "atoms_",
@@ -42,7 +42,7 @@ class FittedICA(Unmixing):
         study: str | None = None,
         **fields: Any,
     ) -> Contribution:
-        """Pack the atoms for the server.
+        """Pack the atoms for the server, in an order that tells nothing but their directions: sorted by their entries.
 
         Parameters
         ----------
@@ -53,7 +53,8 @@ class FittedICA(Unmixing):
         study : str, optional
             Id of the study.
         **fields
-            Any other field of `Contribution`: ``reference``, ``grid``, ``persons``, ``extra`` and so on.
+            Any other field of `Contribution`: ``reference``, ``grid``, ``persons``, ``extra`` and so on; ``gram`` and
+            ``uncertain`` in the order of ``atoms_``.
 
         Returns
         -------
@@ -63,7 +64,7 @@ class FittedICA(Unmixing):
         check_is_fitted(self)
         if features is None:
             features = self._names()
-        return Contribution(
+        found = Contribution(
             client,
             self.atoms_,
             self.n_samples_,
@@ -74,6 +75,7 @@ class FittedICA(Unmixing):
             study=study,
             **fields,
         )
+        return ordered_by_content(found)
 
     def _set_result(self, whitening: Whitening, rotation: Rotation, *, solver: str, n_passes: int) -> Self:
         explained = whitening.deviations**2 @ rotation.matrix**2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from fedica.extras import import_extra
 from fedica.readers.voxels import voxel_names
 
 _BROKEN = (OSError, EOFError, ValueError, OverflowError, zlib.error)
+MAX_VOXELS = 100_000_000
+MAX_SIDE = 2048
+"""Most voxels of a mask, and along each axis: half a millimetre takes 58 million for a head."""
 SAME_PLACE = 1e-3
 """Affines that differ by less, in mm per voxel, are those of the same grid."""
 
@@ -83,21 +87,40 @@ def image_of(given: Any, name: str) -> tuple[Any, str]:
 def load_mask(mask: Any) -> Mask:
     """Return the mask in a file or an image: 3D, zero outside, one other value inside."""
     image, source = image_of(mask, "the mask")
-    with reading(source):
-        values, affine = np.asarray(image.dataobj), np.asarray(image.affine, dtype=np.float64)
-    if values.ndim == 4 and values.shape[3] == 1:
-        values = values[..., 0]
-    if values.ndim != 3:
-        raise DataError(f"{source}: a mask is one volume of three dimensions, got {_size(values.shape)} voxels.")
-    found = np.unique(values[np.isfinite(values) & (values != 0)])
-    if found.size > 1:
+    shape = tuple(image.shape)
+    if len(shape) == 4 and shape[3] == 1:
+        shape = shape[:3]
+    if len(shape) != 3:
+        raise DataError(f"{source}: a mask is one volume of three dimensions, got {_size(shape)} voxels.")
+    if max(shape) > MAX_SIDE or math.prod(shape) > MAX_VOXELS:
         raise DataError(
-            f"{source}: a mask has one value inside, and zero outside; got {found.size} values other than zero, from "
-            f"{found[0]:.4g} to {found[-1]:.4g}. Set it to 1 where a threshold is passed."
+            f"{source}: a mask has at most {MAX_VOXELS} voxels, and {MAX_SIDE} along each axis; got {_size(shape)}."
         )
-    if found.size == 0:
-        raise DataError(f"{source}: the mask is empty: no voxel of {_size(values.shape)} is inside.")
-    return Mask(np.isfinite(values) & (values != 0), affine, source)
+    with reading(source):
+        inside, low, high = _inside(image, shape)
+        affine = np.asarray(image.affine, dtype=np.float64)
+    if low > high:
+        raise DataError(f"{source}: the mask is empty: no voxel of {_size(shape)} is inside.")
+    if low < high:
+        raise DataError(
+            f"{source}: a mask has one value inside, and zero outside; got values other than zero from {low:.4g} to "
+            f"{high:.4g}. Set it to 1 where a threshold is passed."
+        )
+    return Mask(inside, affine, source)
+
+
+def _inside(image: Any, shape: tuple[int, ...]) -> tuple[BoolArray, float, float]:
+    """Return where a mask is neither zero nor NaN, and the smallest and largest value there; plane by plane.
+
+    A file of a few megabytes may hold gigabytes of zeros: of its numbers, those of one plane are in memory.
+    """
+    inside, low, high = np.zeros(shape, dtype=bool), np.inf, -np.inf
+    for k in range(shape[2]):
+        plane = np.asarray(image.dataobj[:, :, k], dtype=np.float64).reshape(shape[:2])
+        inside[:, :, k] = np.isfinite(plane) & (plane != 0)
+        low = min(low, float(plane.min(where=inside[:, :, k], initial=np.inf)))
+        high = max(high, float(plane.max(where=inside[:, :, k], initial=-np.inf)))
+    return inside, low, high
 
 
 def mask_features(path: PathLike) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from fedica.arrays import PathLike
-from fedica.errors import FormatError, InputError, OptionError
+from fedica.errors import FedicaError, FormatError, InputError, OptionError
 from fedica.formats import READERS, Reader, ReadOptions, option_name
 from fedica.readers.select import Keep, choose_columns, drop_or_refuse_missing
 from fedica.readers.sheet import Sheet, Table
 from fedica.readers.units import in_units
+from fedica.text import show_text
 
 DEFAULT_OPTIONS = ReadOptions()
 
@@ -113,7 +114,13 @@ def _read(reader: Reader, path: Path, columns: Sequence[str] | None, options: Re
     if isinstance(function, str):
         module, name = function.split(".")
         function = getattr(importlib.import_module(f"fedica.readers.{module}"), name)
-    sheet: Sheet = function(path, columns, options)
+    try:
+        sheet: Sheet = function(path, columns, options)
+    except (FedicaError, MemoryError, PermissionError):
+        raise
+    except Exception as error:  # a damaged file can raise anything in somebody else's library
+        problem = f"{type(error).__name__}: {show_text(' '.join(str(error).split()), 150)}"
+        raise FormatError(f"{path}: it cannot be read as what its suffix says ({problem}). Is it damaged?") from error
     return sheet
 
 

@@ -2,7 +2,9 @@
 
 from fedica.records.aggregate import Aggregate, Certificate, Rejection, Terms
 from fedica.records.atom_array import AtomArray
+from fedica.records.atom_order import ordered_by_content
 from fedica.records.checks import INDEPENDENCE, MAX_NAME, MIXING, check_features, check_name
+from fedica.records.client_names import check_client, client_key
 from fedica.records.contribution import CONTRIBUTION_FIELDS, Contribution
 from fedica.records.reasons import Reason
 from fedica.records.study import DECLARE_SAMPLES, Study
@@ -24,6 +26,9 @@ __all__ = [
     "Study",
     "Terms",
     "Trust",
+    "check_client",
     "check_features",
     "check_name",
+    "client_key",
+    "ordered_by_content",
 ]

@@ -10,9 +10,10 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray
 from fedica.errors import ContributionError, FedicaError
-from fedica.records.fields import READONLY, check_fields, checked
+from fedica.records.fields import READONLY, check_fields, checked, set_fields
 from fedica.records.reasons import Numbers, sentence_of
 from fedica.records.trust import Trust
+from fedica.text import MAX_PATH, MAX_SENTENCE, show_text, show_values
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,21 @@ class Rejection:
     kind: str = ""
     numbers: Numbers = field(default_factory=dict, hash=False)
 
+    def __post_init__(self) -> None:
+        """Make every text printable and short: it is another's, and a result holds thousands of them."""
+        set_fields(
+            self,
+            client=show_text(self.client),
+            reason=show_text(self.reason, MAX_SENTENCE),
+            source=show_text(self.source, MAX_PATH),
+            numbers=show_values(self.numbers),
+        )
+
     @classmethod
     def because(cls, client: str, kind: str, source: str = "", /, **numbers: Any) -> Rejection:
         """Return a rejection of one of `fedica.records.reasons.KINDS`; its sentence is made from the numbers."""
-        return cls(client, sentence_of(kind, {"client": client, **numbers}), source, kind, numbers)
+        shown = show_values({"client": client, **numbers})
+        return cls(client, sentence_of(kind, shown), source, kind, numbers)
 
     @classmethod
     def of_error(cls, client: str, error: FedicaError, source: str = "", *, before: str = "") -> Rejection:

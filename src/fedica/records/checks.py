@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -19,6 +20,8 @@ MAX_TEXT = 1000
 """The longest text that describes something, in characters."""
 MAX_PREPROCESSING = 10_000
 """The most characters of all names and values of ``preprocessing`` together."""
+MAX_EXTRA = 65_536
+"""The most bytes of ``extra`` as JSON."""
 GRAM_TOL = 1e-9
 """How far a Gram matrix may be from symmetric and positive semidefinite, relative to its largest entry."""
 
@@ -116,6 +119,15 @@ def check_text_mapping(values: Mapping[str, str], what: str) -> Mapping[str, str
     if not isinstance(values, Mapping):
         raise InputError(f"{what} must be a mapping from text to text; got {values!r:.100}.")
     return MappingProxyType({str(name): str(value) for name, value in values.items()})
+
+
+def check_extra(values: Mapping[str, str], what: str) -> Mapping[str, str]:
+    """Return a read-only mapping from text to text of at most `MAX_EXTRA` bytes as JSON."""
+    texts = check_text_mapping(values, what)
+    size = len(json.dumps(dict(texts), ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    if size > MAX_EXTRA:
+        raise InputError(f"{what} may have at most {MAX_EXTRA} bytes as JSON; got {size}. Send less along.")
+    return texts
 
 
 def check_preprocessing(values: Mapping[str, str], what: str) -> Mapping[str, str] | None:

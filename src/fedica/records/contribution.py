@@ -10,6 +10,7 @@ from typing import Any
 from fedica.arrays import Array, check_atoms, readonly
 from fedica.errors import ContributionError, InputError
 from fedica.records import checks
+from fedica.records.client_names import check_client
 from fedica.records.fields import Form, check_fields, checked, declare, declared_fields, optional, set_fields
 
 
@@ -46,7 +47,8 @@ class Contribution:
     serial : int, optional
         Number of this message among those of the same client.
     extra : mapping of str to str
-        Further metadata. ``reference`` and ``grid``, which fedica 0.1.0 kept here, become the fields.
+        Further metadata, at most 65,536 bytes as JSON. ``reference`` and ``grid``, which fedica 0.1.0 kept here, become
+        the fields.
 
     Raises
     ------
@@ -57,8 +59,8 @@ class Contribution:
     client: str = field(
         metadata=declare(
             Form.TEXT,
-            checks.check_name,
-            f"name of the client: 1 to {checks.MAX_NAME} characters, not blank, no control characters",
+            check_client,
+            f"name of the client: 1 to {checks.MAX_NAME} characters, not blank, all of them visible; in normal form C",
             required=True,
         )
     )
@@ -128,11 +130,11 @@ class Contribution:
     serial: int | None = optional(
         Form.WHOLE_NUMBER, checks.check_natural, "number of this message among those of the same client", since=2
     )
-    extra: Mapping[str, str] = field(default_factory=dict, metadata=checked(checks.check_text_mapping))
+    extra: Mapping[str, str] = field(default_factory=dict, metadata=checked(checks.check_extra))
 
     def __post_init__(self) -> None:
         try:
-            checks.check_name(self.client, "a client's name")
+            set_fields(self, client=check_client(self.client, "a client's name"))
             who = f"client {self.client!r}"
             check_fields(self, f"{who}: ")
             self._take_from_extra(who, "reference", "grid")

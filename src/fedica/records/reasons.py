@@ -226,6 +226,7 @@ def _features_differ(numbers: Numbers) -> str:
 FILL = "Re-run fedica local with the study's features, or fill what some lack first: fedica.fill_features."
 REJECTION_KINDS = {
     "withdrawn": Wording("withdrawn by the coordinator."),
+    "more-rejected": Wording("{n_rejected} more were left out; rejected.csv lists all."),
     "duplicate-name": Wording(
         "client {client!r} sent {n_contributions} different contributions; every client sends one. "
         "Give each client a name of its own, or withdraw all but one."

@@ -9,6 +9,7 @@ import numpy as np
 from fedica.records import Aggregate, Trust
 from fedica.records.reasons import list_components
 from fedica.report.agreement import trust_of, worst_first
+from fedica.text import show_text
 
 MAX_BY_CHANCE = 1.05
 """A client whose median cosine is below this many times that of chance matches no better than chance."""
@@ -118,6 +119,7 @@ def headline(aggregate: Aggregate) -> Headline:
 
 def short(name: str, most: int = MAX_NAME_LENGTH) -> str:
     """Return the name, with its middle left out if it is long: both ends tell clients apart."""
+    name = show_text(name)
     if len(name) <= most:
         return name
     tail = most // 3

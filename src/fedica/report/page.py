@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from markupsafe import Markup
 
 from fedica.arrays import PathLike
 from fedica.exchange import Provenance, ResultFolder, read_folder
-from fedica.exchange.files import write_atomic
+from fedica.exchange.files import PRIVATE, check_output, write_atomic
+from fedica.exchange.inputs import files_of
 from fedica.records import Aggregate, ClientTrust, Trust
 from fedica.report.agreement import atoms_per_client, concern, trust_of, worst_first
 from fedica.report.atom_map import map_atoms
@@ -31,6 +33,7 @@ from fedica.report.figures.style import colour
 from fedica.report.headline import headline, short
 from fedica.report.provenance import command as command_of
 from fedica.report.provenance import facts, versions
+from fedica.text import MAX_SENTENCE, show_text
 
 REPORT = "report.html"
 MAX_CELLS, MAX_ROWS = 60_000, 1000
@@ -91,8 +94,9 @@ def write_report(
         The file. It names single clients, so it is for the coordinator alone, like details.safetensors.
     """
     target = Path(path) if path is not None else _default_path(result)
+    check_output(target, files_of(result))
     text = render_report(result, image=image, command=command, provenance=provenance)
-    write_atomic(target, [text.encode("utf-8", "backslashreplace")])
+    write_atomic(target, [text.encode("utf-8", "backslashreplace")], mode=PRIVATE)
     return target
 
 
@@ -150,11 +154,16 @@ def render_report(
             command=command or command_of(aggregate, material.provenance, material.folder),
             data={
                 "figures": {"spectrum": describe_spectrum(aggregate), "atoms": describe_atoms(aggregate, atom_map)},
-                "clients": {row.number: [short(row.trust.client), row.trust.verdict, row.trust.reason] for row in rows},
+                "clients": {row.number: _described(row) for row in rows},
                 "angles": {row.number: trust.angles[row.number].round(2).tolist() for row in rows},
             },
         )
     )
+
+
+def _described(row: ClientRow) -> list[str]:
+    """Return what the page's script shows of a client."""
+    return [short(row.trust.client), row.trust.verdict, show_text(row.trust.reason, MAX_SENTENCE)]
 
 
 def material_of(result: Aggregate | ResultFolder | PathLike, provenance: tuple[Provenance, ...] = ()) -> Material:
@@ -222,11 +231,17 @@ def _environment() -> Environment:
         loader=PackageLoader("fedica.report"),
         autoescape=True,  # clients choose their own names, and those of their features
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"degrees": _degrees, "short": short}
     return environment
+
+
+def _shown(value: Any) -> Any:
+    """Return what a template shows: every text but our own markup as `show_text` gives it, uncut: pictures are long."""
+    return show_text(value, sys.maxsize) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache

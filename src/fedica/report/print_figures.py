@@ -13,7 +13,7 @@ import numpy as np
 
 from fedica.arrays import Array, PathLike
 from fedica.errors import MissingExtraError
-from fedica.exchange.files import cannot_write, write_atomic
+from fedica.exchange.files import PRIVATE, cannot_write, write_atomic
 from fedica.exchange.tables import feature_names
 from fedica.records import Aggregate
 from fedica.report.agreement import confidence_cones, trust_of, worst_first
@@ -97,7 +97,7 @@ def _save(figure: Figure, path: Path, kind: str) -> Path:
     stream = io.BytesIO()
     undated: dict[str, Any] = {"Date" if kind == "svg" else "CreationDate": None}
     figure.savefig(stream, format=kind, metadata=undated)
-    write_atomic(path, [stream.getvalue()])
+    write_atomic(path, [stream.getvalue()], mode=PRIVATE)
     return path
 
 

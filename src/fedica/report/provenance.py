@@ -14,12 +14,15 @@ from typing import Any
 from fedica.exchange import Provenance
 from fedica.exchange.intake import SUFFIX
 from fedica.records import Aggregate
+from fedica.text import MAX_PATH, show_text
 from fedica.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 _NAMES = {"n_components": "components", "n_components_from": "components known from", "n_init": "starts of k-means"}
 MAX_FILES = 12
 """More files than this are named by their folder when it cannot be listed."""
+MAX_LISTED_FILES = 1000
+"""More files than this are named by their folders in any case."""
 
 
 def versions() -> dict[str, str]:
@@ -103,11 +106,14 @@ def _inputs(sources: Sequence[str], rejected: Sequence[str], n_withdrawn: int) -
     """Name the files; or their folder, if it holds these and the withdrawn ones alone, or if it cannot be listed."""
     named = {*sources, *rejected}
     folders = {dirname(source) for source in named}
+    if len(named) > MAX_LISTED_FILES:
+        return sorted(folder or "." for folder in folders)
     folder = folders.pop()
     if folders or not folder:
         return sorted(named)
     try:
-        there = {os.path.join(folder, x) for x in os.listdir(folder) if x.endswith(SUFFIX) and not x.startswith(".")}
+        names = [x for x in os.listdir(folder) if x.endswith(SUFFIX) and not x.startswith(".")]
+        there = {show_text(os.path.join(folder, x), MAX_PATH) for x in names}
     except OSError:  # made on another machine, or deleted since
         return [folder] if len(named) > MAX_FILES else sorted(named)
     return [folder] if named <= there and len(there - named) == n_withdrawn else sorted(named)

@@ -17,7 +17,7 @@ import numpy as np
 from fedica.arrays import IntArray, check_choice
 from fedica.blocks import Columns, Spool, columns_of, columns_of_atom_array
 from fedica.errors import InputError
-from fedica.records import CONTRIBUTION_FIELDS, AtomArray, Contribution, Rejection, Study, Terms
+from fedica.records import CONTRIBUTION_FIELDS, AtomArray, Contribution, Rejection, Study, Terms, client_key
 
 ON_BAD = ("raise", "reject")
 MUST_AGREE = tuple(name for name, field in CONTRIBUTION_FIELDS.items() if field.must_agree)
@@ -210,7 +210,7 @@ def _one_per_client(contributions: Iterable[Contribution], refused: Refused) -> 
     """Keep one of identical contributions, which are one message delivered twice; refuse different ones of one name."""
     by_name: dict[str, list[Contribution]] = {}
     for contribution in contributions:
-        by_name.setdefault(contribution.client, []).append(contribution)
+        by_name.setdefault(client_key(contribution.client), []).append(contribution)
     kept = []
     for first, *others in by_name.values():
         if all(_identical(first, other) for other in others):

@@ -14,14 +14,14 @@ import numpy as np
 from fedica.arrays import Array, PathLike, RandomState, check_choice, generator
 from fedica.errors import DataError, FedicaError, InputError, OptionError
 from fedica.exchange import PublicAggregate, as_public, as_study
-from fedica.exchange.files import write_atomic
+from fedica.exchange.files import PRIVATE, check_output, write_atomic
+from fedica.exchange.inputs import files_of
 from fedica.local import Recovered, cross_cumulants, recover
 from fedica.readers import ReadOptions, Table, read_data
 from fedica.readers.reference import restrict_to_channels
 from fedica.records import Study
 from fedica.workflow.contribute import Progress, scaled, units_of
 from fedica.workflow.fit import fit_client
-from fedica.workflow.inspect import check_parent_exists
 
 _ROWS_AT_ONCE = 10_000
 _ENOUGH_PER_R2 = 10
@@ -105,7 +105,7 @@ def apply_global(
     tell = progress or (lambda text: None)
     if output is not None:
         check_choice(Path(output).suffix, "the suffix of the output", WRITERS)
-        check_parent_exists(output)
+        check_output(output, [*files_of(aggregate), data, study, options.mask])
     public, agreed = as_public(aggregate), as_study(study)
     _check_study(public, agreed)
     if n_components is not None and not 1 <= n_components <= public.n_components:
@@ -135,7 +135,7 @@ def apply_global(
     if output is None:
         return Applied(recovered, own, together, notes, None)
     tell(f"writing {os.fspath(output)}")
-    write_atomic(output, WRITERS[Path(output).suffix](recovered))
+    write_atomic(output, WRITERS[Path(output).suffix](recovered), mode=PRIVATE)
     return Applied(recovered, own, together, notes, os.fspath(output))
 
 

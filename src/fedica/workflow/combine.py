@@ -21,6 +21,7 @@ from fedica.exchange import (
     read_folder,
     write_folder,
 )
+from fedica.exchange.files import check_output
 from fedica.records import Aggregate, Rejection, Study
 from fedica.server import aggregate as run_aggregate
 from fedica.server.admit import check_not_empty, screen
@@ -28,7 +29,6 @@ from fedica.server.missing_features import Filled, fill_features
 from fedica.text import list_names
 from fedica.workflow.contribute import Progress
 from fedica.workflow.gates import check_absent, check_enough, check_verdicts, read_inbox
-from fedica.workflow.inspect import check_parent_exists
 from fedica.workflow.renumber import Change, keep_order
 
 FAIL_ON = {"outlying": ("outlying",), "weak": ("outlying", "weak")}
@@ -128,10 +128,11 @@ def combine(
     tell = progress or (lambda text: None)
     check_int(min_clients, "min_clients", minimum=1)
     verdicts = () if fail_on is None else FAIL_ON[check_choice(fail_on, "fail_on", FAIL_ON)]
+    paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     agreed, trusted = as_study(study), as_trusted_keys(trust_keys)
     earlier, against = _read_earlier(like)
     if output is not None:
-        check_parent_exists(output)
+        check_output(output, [*paths, trust_keys, study, like], folder=True)
 
     tell("reading contributions")
     received, refused = read_inbox(paths, trusted)
@@ -148,7 +149,7 @@ def combine(
     withdrawn = [Rejection.because(name, "withdrawn") for name in exclude]
     result = replace(
         result,
-        rejected=(*rejected, *withdrawn, *result.rejected),
+        rejected=(*withdrawn, *result.rejected, *rejected),
         options={**result.options, **_intake_options(exclude, filled)},
     )
     check_enough(len(result.clients), min_clients, result.rejected)

@@ -14,14 +14,14 @@ from fedica.arrays import Array, PathLike, RandomState, check_int
 from fedica.errors import DataError, InputError, OptionError
 from fedica.exchange import SigningKey, as_signing_key, as_study, contribution_to_bytes
 from fedica.exchange.contributions import CONTRIBUTION
-from fedica.exchange.files import write_atomic
+from fedica.exchange.files import check_output, write_atomic
 from fedica.readers import ReadOptions, Table, read_data, suffix_of
 from fedica.readers.select import Keep
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Contribution, Study
 from fedica.text import list_names
 from fedica.workflow.fit import fit_client
-from fedica.workflow.inspect import Field, check_parent_exists, fields_of
+from fedica.workflow.inspect import Field, fields_of
 
 Progress = Callable[[str], None]
 ENOUGH_PER_R2 = 20
@@ -127,7 +127,7 @@ def contribute(
     independence = _term("independence", independence, agreed, default="samples")
     mixing = _term("mixing", mixing, agreed, default="general")
     if output is not None:
-        check_parent_exists(output)
+        check_output(output, [data, study, key, options.mask])
 
     tell(f"reading {os.fspath(data)}")
     table = read_data(

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedica.arrays import PathLike
 from fedica.errors import FormatError, OptionError
 from fedica.exchange import PublicAggregate, as_public, as_study
-from fedica.exchange.files import cannot_write, write_atomic
+from fedica.exchange.files import cannot_write, check_output, write_atomic
+from fedica.exchange.inputs import files_of
 from fedica.exchange.tables import mixing_table
 from fedica.interop import to_frame, to_mne, to_nifti, write_bids
 from fedica.readers.mne_quiet import first_sentence, import_mne, quiet
 from fedica.records import Aggregate, Study
-from fedica.workflow.inspect import check_parent_exists
 
 _BIDS_NAME = re.compile(r"(?:(.+)_)?desc-ICA_(?:mixing|components)\.tsv")
 
@@ -89,8 +90,9 @@ def export(
     target = Path(output)
     wanted = _format_of(target)
     _check_options(wanted, target, {"mask": mask, "like": like, "study": study})
-    if not target.is_dir():
-        check_parent_exists(target)
+    inputs = [*files_of(aggregate), mask, like, study]
+    for path in wanted.replaces(target):
+        check_output(path, inputs)
     mask, like = (None if path is None else Path(path) for path in (mask, like))
     notes: list[str] = []
     paths = wanted.write(_Job(as_public(aggregate), target, mask, like, as_study(study)), notes)
@@ -170,9 +172,19 @@ class _Format:
     write: Callable[[_Job, list[str]], tuple[Path, ...]]
     uses: tuple[str, ...]
     needs: dict[str, str]
+    replaces: Callable[[Path], Iterable[Path]] = lambda output: [output]
 
 
-_BIDS = _Format("a BIDS derivative", _bids, ("mask",), {})
+def _bids_files(output: Path) -> Iterator[Path]:
+    """Yield the file that the name says, if it says one, and what there is of files with the names of a derivative."""
+    if not output.is_dir():
+        yield output
+    folder, stem = (output, "") if output.is_dir() else (output.parent, output.name.partition("desc-ICA_")[0])
+    with contextlib.suppress(OSError):
+        yield from (path for path in folder.iterdir() if path.name.startswith(f"{stem}desc-ICA_"))
+
+
+_BIDS = _Format("a BIDS derivative", _bids, ("mask",), {}, _bids_files)
 _MAPS = _Format("an image of component maps", _nifti, ("mask",), {"mask": "where the voxels are in space"})
 _ICA = _Format(
     "a decomposition of MNE", _fif, ("like", "study"), {"like": "a recording that has the channels and their places"}

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fedica.arrays import PathLike
+from fedica.blocks import Spool
 from fedica.errors import ContributionError, InputError
-from fedica.exchange import Received, TrustedKeys, read_contributions
-from fedica.records import Aggregate, Rejection, Study
+from fedica.exchange import Provenance, Received, TrustedKeys, read_contributions
+from fedica.records import Aggregate, Contribution, Rejection, Study
 from fedica.text import list_names
 
 
 def read_inbox(
     paths: PathLike | Iterable[PathLike], trusted: TrustedKeys | None
 ) -> tuple[list[Received], tuple[Rejection, ...]]:
-    """Read all files; one that cannot be used is a rejection, as long as another can."""
-    items = list(read_contributions(paths, trusted=trusted))
-    received = [item for item in items if isinstance(item, Received)]
-    rejected = tuple(item for item in items if isinstance(item, Rejection))
-    if not items:
+    """Read all files; one that cannot be used is a rejection, as long as another can.
+
+    Of very many atoms all but the first 256 MB wait in temporary files, until the method stacks them.
+    """
+    origins: list[Provenance] = []
+    rejected: list[Rejection] = []
+
+    def readable() -> Iterator[Contribution]:
+        for item in read_contributions(paths, trusted=trusted):
+            if isinstance(item, Received):
+                origins.append(item.provenance)
+                yield item.contribution
+            else:
+                rejected.append(item)
+
+    kept = list(Spool().kept(readable()))
+    received = list(map(Received, kept, origins))
+    if not (received or rejected):
         raise InputError("got no contribution. Give files, or folders of *.safetensors files.")
     if not received:
         raise InputError(f"no contribution can be used: {len(rejected)} were refused. The first: {rejected[0].reason}")
-    return received, rejected
+    return received, tuple(rejected)
 
 
 def check_absent(

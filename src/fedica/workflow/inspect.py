@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,13 @@ from fedica.exchange.aggregates import AGGREGATE
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.details import DETAILS
 from fedica.exchange.files import read_bounded, sha256
+from fedica.exchange.folder import MAX_SUMMARY_BYTES, SUMMARY
 from fedica.exchange.format import FileKind, parse
-from fedica.exchange.header import parse_header
-from fedica.exchange.json_files import read_plain
-from fedica.exchange.signatures import read_public_key
-from fedica.exchange.studies import STUDY, read_study
+from fedica.exchange.header import parse_header, parse_texts
+from fedica.exchange.json_files import json_text, read_plain
+from fedica.exchange.signatures import KEY, MAX_KEY_FILE, read_public_key
+from fedica.exchange.studies import MAX_STUDY_BYTES, STUDY, read_study
+from fedica.text import MAX_PATH, show_text
 
 MAX_SHOWN = 100
 """Characters of a value that are shown."""
@@ -31,7 +32,10 @@ _BINARY: dict[str, tuple[FileKind, Any]] = {
     AGGREGATE.name: (AGGREGATE, aggregate_from_bytes),
     DETAILS.name: (DETAILS, details_from_bytes),
 }
-_MAX_JSON = 64 * 1024 * 1024
+_JSON_BYTES = {STUDY: MAX_STUDY_BYTES, KEY: MAX_KEY_FILE, SUMMARY: MAX_SUMMARY_BYTES}
+"""The JSON files that are shown, and how large each may be."""
+_HEAD = 4096
+_FORMAT = re.compile(rb'"format"\s*:\s*"(fedica\.[a-z]+)"')
 
 
 @dataclass(frozen=True)
@@ -96,32 +100,32 @@ def inspect_file(path: PathLike) -> Inspected:
     FormatError
         If it is none of these, or damaged.
     """
-    shown = os.fspath(path)
-    data = read_bounded(path, limit=DETAILS.max_bytes, what="a file of fedica")
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        name, fields = _json_fields(path, data)
-        return Inspected(shown, name, len(data), sha256(data), fields)
-    name = _binary_format(data, shown)
-    kind, read = _BINARY[name]
+    shown = show_text(os.fspath(path), MAX_PATH)
+    head = read_bounded(path, limit=DETAILS.max_bytes, what="a file of fedica", head=_HEAD)
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return _inspect_json(path, head, shown)
+    kind, read = _BINARY[_binary_format(path, head, shown)]
+    data = read_bounded(path, limit=kind.max_bytes, what=f"a {kind.name} file")
     read(data, source=shown)  # everything in it is checked
-    return Inspected(shown, name, len(data), sha256(data), fields_of(data, kind, shown))
+    return Inspected(shown, kind.name, len(data), sha256(data), fields_of(data, kind, shown))
 
 
 def fields_of(data: bytes, kind: FileKind, source: str) -> tuple[Field, ...]:
     """Return all fields of a binary file, from its bytes: nothing else is in it."""
     container = parse(data, kind, source)
-    texts = [Field(name, len(text.encode()), _shorten(name, text)) for name, text in sorted(container.metadata.items())]
+    texts = [Field(name, len(text.encode()), _shorten(text)) for name, text in sorted(container.metadata.items())]
     numbers = [Field(name, array.nbytes, _describe_array(array)) for name, array in sorted(container.tensors.items())]
     return (*numbers, *texts)
 
 
-def _binary_format(data: bytes, source: str) -> str:
-    """Return which of our formats the header names."""
-    n_header = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or n_header > min(DETAILS.max_header, len(data) - 8):
+def _binary_format(path: PathLike, head: bytes, source: str) -> str:
+    """Return which of our formats the header names; of the file nothing but the header is read."""
+    n_header = int.from_bytes(head[:8], "little")
+    if len(head) < 8 or n_header > DETAILS.max_header:
         raise FormatError(f"{source}: it is neither a safetensors file nor JSON, or it is cut short.")
+    text = read_bounded(path, limit=DETAILS.max_bytes, what="a file of fedica", head=8 + n_header)[8:]
     try:
-        metadata, _ = parse_header(data[8 : 8 + n_header].decode("utf-8"), source)
+        metadata, _ = parse_header(text.decode("utf-8"), source)
     except UnicodeDecodeError as error:
         raise FormatError(f"{source}: its header must be UTF-8; byte {8 + error.start} is not.") from error
     name = metadata.get("format", "")
@@ -130,45 +134,55 @@ def _binary_format(data: bytes, source: str) -> str:
     return name
 
 
-def _json_fields(path: PathLike, data: bytes) -> tuple[str, tuple[Field, ...]]:
-    """Read a study or a public key as what it is; show the fields of any other plain file."""
-    try:
-        name = json.loads(data.decode("utf-8-sig")).get("format")
-    except (ValueError, AttributeError, RecursionError):
-        name = None
-    name = name if isinstance(name, str) else STUDY  # the reader of studies says what is wrong with it
+def _inspect_json(path: PathLike, head: bytes, source: str) -> Inspected:
+    """Read a study or a public key as what it is; show the fields of a summary. The start of the file says what it is.
+
+    A study may have been edited, so that it says so elsewhere; its reader tells what is wrong with any other file.
+    """
+    said = _FORMAT.search(head)
+    name = said[1].decode() if said is not None and said[1].decode() in _JSON_BYTES else STUDY
+    data = read_bounded(path, limit=_JSON_BYTES[name], what=f"a {name} file")
     if name == STUDY:
         read_study(path)
-    elif name == "fedica.key":
+    elif name == KEY:
         read_public_key(path)
-    fields = read_plain(path, name, limit=_MAX_JSON)
-    texts = {
-        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in fields.items()
-    }
-    return name, tuple(Field(key, len(text.encode()), _shorten(key, text)) for key, text in texts.items())
+    fields = read_plain(path, name, limit=_JSON_BYTES[name])
+    shown = tuple(Field(key, len(_json(value).encode()), _shorten(value)) for key, value in fields.items())
+    return Inspected(source, name, len(data), sha256(data), shown)
 
 
-def _shorten(name: str, text: str) -> str:
-    """Return a value as it can be shown: whole if it is short; a list as its length and its beginning."""
-    if name in ("features", "clients") and text.startswith("["):
-        items = json.loads(text)
-        names = [item.get("name", "") if isinstance(item, dict) else str(item) for item in items]
-        listed = ", ".join(names)
-        return f"{len(names)}: {listed}" if len(listed) <= MAX_SHOWN else f"{len(names)}: {listed[:MAX_SHOWN]} ..."
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ... ({len(text)} characters)"
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else json_text(value, "a field")
+
+
+def _shorten(value: Any) -> str:
+    """Return a value as it can be shown: whole if it is short; a list of names as its length and its beginning."""
+    names = value if isinstance(value, list) else _names_in(value) if isinstance(value, str) else []
+    if names:
+        first = [item.get("name", item) if isinstance(item, dict) else item for item in names[:MAX_SHOWN]]
+        listed = ", ".join(map(str, first))
+        more = " ..." if len(names) > MAX_SHOWN or len(listed) > MAX_SHOWN else ""
+        return f"{len(names)}: {show_text(listed[:MAX_SHOWN])}{more}"
+    return show_text(_json(value), MAX_SHOWN)
+
+
+def _names_in(text: str) -> list[str]:
+    """Return the names of a JSON list of names; none if the text is anything else, which is no fault."""
+    try:
+        return parse_texts(text, "a field") if text.startswith("[") else []
+    except FormatError:
+        return []
 
 
 def _describe_array(array: NDArray[Any]) -> str:
     size = " x ".join(map(str, array.shape))
     kind = {"f": "numbers", "i": "whole numbers", "b": "truth values"}[array.dtype.kind]
-    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
-    if finite.size == 0 or array.dtype.kind == "b":
+    if array.size == 0 or array.dtype.kind == "b":
         return f"{size} {kind}"
-    return f"{size} {kind}, from {finite.min():.4g} to {finite.max():.4g}"
-
-
-def check_parent_exists(path: PathLike) -> None:
-    """Refuse an output whose folder does not exist, before any work is done."""
-    parent = Path(path).parent
-    if not parent.is_dir():
-        raise FormatError(f"{os.fspath(path)}: cannot be written: there is no folder {str(parent)!r}. Make it first.")
+    if array.dtype.kind == "i":
+        return f"{size} {kind}, from {array.min()} to {array.max()}"
+    finite = np.isfinite(array)
+    low, high = array.min(where=finite, initial=np.inf), array.max(where=finite, initial=-np.inf)
+    if low > high:
+        return f"{size} {kind}, none of them finite"
+    return f"{size} {kind}, from {low:.4g} to {high:.4g}"
