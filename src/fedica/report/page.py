@@ -94,8 +94,8 @@ def write_report(
         The file. It names single clients, so it is for the coordinator alone, like details.safetensors.
     """
     target = Path(path) if path is not None else _default_path(result)
-    check_output(target, files_of(result))
     text = render_report(result, image=image, command=command, provenance=provenance)
+    check_output(target, files_of(result))
     write_atomic(target, [text.encode("utf-8", "backslashreplace")], mode=PRIVATE)
     return target
 
