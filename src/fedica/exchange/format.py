@@ -36,24 +36,12 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 @dataclass(frozen=True)
 class FileKind:
-    """What one kind of file is called, and how large it may be.
+    """What one kind of file is called, and how large it may be."""
 
-    Parameters
-    ----------
-    name : str
-        The metadata field ``format``.
-    max_header : int
-        Most bytes of its header.
-    max_numbers : int
-        Most numbers in all its tensors together.
-    versions : tuple of str
-        The versions of the format that are read; the last one is written.
-    """
-
-    name: str
-    max_header: int
-    max_numbers: int
-    versions: tuple[str, ...] = ("1",)
+    name: str  # the metadata field format
+    max_header: int  # most bytes of its header
+    max_numbers: int  # most numbers in all its tensors together
+    versions: tuple[str, ...] = ("1",)  # the versions of the format that are read; the last one is written
 
     @property
     def max_bytes(self) -> int:

@@ -30,30 +30,14 @@ class Form(Enum):
 
 @dataclasses.dataclass(frozen=True)
 class ContributionField:
-    """One field of a contribution, as a file holds it and the server compares it.
+    """One field of a contribution, as a file holds it and the server compares it."""
 
-    Parameters
-    ----------
-    form : Form
-        How a file holds it.
-    check : Check
-        Returns the clean value.
-    description : str
-        What it is and what it must be: the row of docs/format.md.
-    must_agree : bool
-        Whether the server refuses clients that declare another value than most.
-    since : int
-        The version of the format that introduced it.
-    required : bool
-        Whether every contribution has it.
-    """
-
-    form: Form
-    check: Check
-    description: str
-    must_agree: bool
-    since: int
-    required: bool
+    form: Form  # how a file holds it
+    check: Check  # returns the clean value
+    description: str  # what it is and what it must be: the row of docs/format.md
+    must_agree: bool  # whether the server refuses clients that declare another value than most
+    since: int  # the version of the format that introduced it
+    required: bool  # whether every contribution has it
 
     @property
     def is_tensor(self) -> bool:
@@ -94,12 +78,7 @@ READONLY = checked(_readonly)
 def check_fields(record: Any, who: str = "") -> None:
     """Replace each value that has a check by the clean one; called by the ``__post_init__`` of a frozen dataclass.
 
-    Parameters
-    ----------
-    record : dataclass instance
-        The record. A value of ``None`` is not checked.
-    who : str
-        What stands before a field's name in messages: ``"client 'a': "``.
+    A value of ``None`` is not checked. ``who`` stands before a field's name in messages: ``"client 'a': "``.
     """
     for field in dataclasses.fields(record):
         check, value = field.metadata.get("check"), getattr(record, field.name)

@@ -21,22 +21,15 @@ MAX_DISTANCE = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """The component of every atom, and the distance to it.
+    """The component of every atom, at most one atom of a client for each, and the distance to it.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (R,)
-        Component of each atom, at most one atom of a client for each; -1 for an atom without a component.
-    signs : ndarray of shape (R,)
-        +1 or -1.
-    distance : ndarray of shape (R,)
-        Tangent of the angle between atom and component in the coordinates of the reference, at most ``MAX_DISTANCE``,
-        which is also the distance of an atom without a component.
+    A distance is the tangent of the angle between atom and component in the coordinates of the reference, at most
+    ``MAX_DISTANCE``, which is also the distance of an atom without a component.
     """
 
-    labels: IntArray
-    signs: Array
-    distance: Array
+    labels: IntArray  # (R,), -1 for an atom without a component
+    signs: Array  # (R,), +1 or -1
+    distance: Array  # (R,)
 
 
 def assign_atoms(atoms: Columns, owner: IntArray, reference: Array) -> Assignment:

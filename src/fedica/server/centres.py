@@ -22,21 +22,11 @@ MAX_WEISZFELD_STEPS = 60
 
 @dataclass(frozen=True, eq=False)
 class Medians:
-    """Geometric medians of all groups.
+    """Geometric medians of all groups."""
 
-    Parameters
-    ----------
-    centres : ndarray of shape (d, r)
-        One centre per column.
-    gap : ndarray of shape (r,)
-        gamma, certified: the centre's sum of distances is at most (1 + gamma) times the least possible.
-    distance : ndarray of shape (R,)
-        Of each point to its centre; of no meaning for a point of no group.
-    """
-
-    centres: Array
-    gap: Array
-    distance: Array
+    centres: Array  # (d, r), one centre per column
+    gap: Array  # (r,), gamma, certified: the centre's sum of distances is at most (1 + gamma) times the least possible
+    distance: Array  # (R,), of each point to its centre; of no meaning for a point of no group
 
 
 def client_weights(n_samples: IntArray, weights: str | None) -> Array:

@@ -19,21 +19,11 @@ MAX_SWEEPS = 50
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """A grouping of points, its objective, and a lower bound of all groupings.
+    """A grouping of points, its objective, and a lower bound of all groupings."""
 
-    Parameters
-    ----------
-    labels : ndarray of shape (R,)
-        Group of each point, 0 to r - 1; none is empty.
-    objective : float
-        Sum of squared distances to the group means.
-    lower_bound : float
-        Proven: every grouping into r groups has at least this objective (Algorithm 2).
-    """
-
-    labels: IntArray
-    objective: float
-    lower_bound: float
+    labels: IntArray  # (R,), group of each point, 0 to r - 1; none is empty
+    objective: float  # sum of squared distances to the group means
+    lower_bound: float  # proven: every grouping into r groups has at least this objective (Algorithm 2)
 
 
 def kmeans(

@@ -35,21 +35,11 @@ LARGE_TOL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """The atoms as points, and the spectrum they come from.
+    """The atoms as points, and the spectrum they come from."""
 
-    Parameters
-    ----------
-    points : Columns
-        (r, R), one atom per column: Q = U_r' M = D_r U_r'.
-    spectrum : ndarray
-        Leading eigenvalues of M, largest first: at least r, more where they cost nothing.
-    residual : float
-        How far each eigenvalue may be from an exact one, over the largest; 0 where M was diagonalised.
-    """
-
-    points: Columns
-    spectrum: Array
-    residual: float
+    points: Columns  # (r, R), one atom per column: Q = U_r' M = D_r U_r'
+    spectrum: Array  # leading eigenvalues of M, largest first: at least r, more where they cost nothing
+    residual: float  # how far each eigenvalue may be from an exact one, over the largest; 0 where M was diagonalised
 
 
 def embed_absolute(atoms: Columns, n_components: int) -> Embedding:

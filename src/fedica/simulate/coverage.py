@@ -24,22 +24,8 @@ def draw_coverage(
 ) -> tuple[IntArray, ...]:
     """Draw the components of each client, in ascending order.
 
-    Parameters
-    ----------
-    n_clients, n_components : int
-        K and r.
-    per_client : int or sequence of int, optional
-        r_k: number of components of a client; all, by default.
-    skew : float
-        Ratio of the numbers of clients of the commonest component (0) and the rarest (r - 1); geometric in between.
-        Approximated with integers between 1 and K.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    tuple of ndarray
-        For each client, the indices of its components.
+    per_client : r_k, the number of components of a client; None: all. skew : ratio of the numbers of clients of the
+    commonest component (0) and the rarest (r - 1), geometric in between; approximated with integers between 1 and K.
     """
     sizes = _sizes(n_clients, n_components, per_client)
     wanted = component_counts(int(sizes.sum()), n_clients, n_components, skew)

@@ -63,39 +63,17 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The results of the demo and the files it wrote.
+    """The results of the demo and the files it wrote."""
 
-    Parameters
-    ----------
-    clients : tuple of ClientRow
-        Every client alone.
-    methods : tuple of MethodRow
-        Every method of the server, on the same contributions.
-    default : str
-        The method shown in the picture: the default of `aggregate`.
-    pooled : float
-        Error of one ICA on the pooled pixels, the faulty ones included.
-    pooled_honest : float
-        The same without the clients whose pixels are faulty.
-    contributions : Path
-        Folder with the clients' messages.
-    picture : Path
-        The picture.
-    aggregate : Aggregate
-        Result of the default method.
-    seconds : float
-        Total time.
-    """
-
-    clients: tuple[ClientRow, ...]
-    methods: tuple[MethodRow, ...]
-    default: str
-    pooled: float
-    pooled_honest: float
-    contributions: Path
+    clients: tuple[ClientRow, ...]  # every client alone
+    methods: tuple[MethodRow, ...]  # every method of the server, on the same contributions
+    default: str  # the method shown in the picture: the default of `aggregate`
+    pooled: float  # error of one ICA on the pooled pixels, the faulty ones included
+    pooled_honest: float  # the same without the clients whose pixels are faulty
+    contributions: Path  # folder with the clients' messages
     picture: Path
-    aggregate: Aggregate
-    seconds: float
+    aggregate: Aggregate  # result of the default method
+    seconds: float  # total time
 
     def error_of(self, method: str) -> float:
         """Return the error of one method."""
@@ -130,11 +108,6 @@ def run_demo(
     -------
     DemoResult
         Reproducible for a given ``random_state``, except for the seconds.
-
-    Raises
-    ------
-    MissingExtraError
-        If scikit-image or matplotlib is not installed.
     """
     start = time.perf_counter()
     say = progress or (lambda _: None)

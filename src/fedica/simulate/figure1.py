@@ -37,27 +37,13 @@ POOLED = "pooled"
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings in which the paper's text and the authors' code differ.
+    """Settings in which the paper's text and the authors' code differ."""
 
-    Parameters
-    ----------
-    corrupted_samples : int
-        Samples of a corrupted client, where they are not varied.
-    ratio : float
-        Share of corrupted clients, where it is not varied.
-    trials : int
-        Independent trials per setting.
-    n_init : int
-        Random starts of k-means.
-    centre : {"mean", "median"}
-        What the lines show; a median has a band between the quartiles.
-    """
-
-    corrupted_samples: int
-    ratio: float
-    trials: int
-    n_init: int
-    centre: str
+    corrupted_samples: int  # samples of a corrupted client, where they are not varied
+    ratio: float  # share of corrupted clients, where it is not varied
+    trials: int  # independent trials per setting
+    n_init: int  # random starts of k-means
+    centre: str  # {"mean", "median"}: what the lines show; a median has a band between the quartiles
 
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
@@ -72,14 +58,7 @@ def figure1_jobs(preset: str, trials: int | None = None) -> list[Job]:
     """Return the 20 settings of the figure's three panels, times the trials.
 
     A trial's seed is its number: settings share mixing matrices and clients' data as far as possible, so that
-    differences along a line are not due to different draws.
-
-    Parameters
-    ----------
-    preset : {"paper", "code"}
-        A name of ``PRESETS``.
-    trials : int, optional
-        Number of seeds; that of the preset by default.
+    differences along a line are not due to different draws. By default there are as many trials as in the preset.
     """
     chosen = pick(preset, "preset", PRESETS)
     n_trials = chosen.trials if trials is None else check_int(trials, "trials", minimum=1)
@@ -180,16 +159,9 @@ def reproduce_figure1(
 ) -> list[Row]:
     """Run the figure's settings, or those missing from an earlier run into the same folder, and return all rows.
 
-    Parameters
-    ----------
-    preset : {"paper", "code"}
-        Settings of the paper's text or of its authors' code.
-    folder : Path
-        Folder of ``figure-1-PRESET.csv``.
-    also : sequence of str
-        Methods of `fedica.aggregate` in addition to the paper's five, on the same contributions.
-    trials, n_jobs, progress
-        As in `figure1_jobs` and `fedica.simulate.grid.run_grid`.
+    preset : settings of the paper's text ("paper") or of its authors' code ("code"). folder : that of
+    ``figure-1-PRESET.csv``. also : methods of `fedica.aggregate` in addition to the paper's five, on the same
+    contributions. trials, n_jobs, progress : as in `figure1_jobs` and `fedica.simulate.grid.run_grid`.
     """
     jobs = figure1_jobs(preset, trials)
     methods = tuple(dict.fromkeys((*(check_choice(method, "method", METHODS) for method in also), *COMPARED)))

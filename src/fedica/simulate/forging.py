@@ -34,18 +34,10 @@ EVALUATIONS = 18
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A federation in which some clients are about to attack.
+    """A federation in which some clients are about to attack."""
 
-    Parameters
-    ----------
-    federation : AtomFederation
-        Its ``honest`` is False for the attackers; their own atoms are still the honest ones.
-    seed : int
-        Of everything random in the attack.
-    """
-
-    federation: AtomFederation
-    seed: int
+    federation: AtomFederation  # its honest is False for the attackers; their own atoms are still the honest ones
+    seed: int  # of everything random in the attack
 
     @property
     def attackers(self) -> list[int]:

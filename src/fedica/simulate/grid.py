@@ -45,28 +45,13 @@ def run_grid(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> list[Row]:
-    """Run the jobs that the file does not hold yet, append their rows to it, and return the rows of all jobs.
+    """Run the jobs that the file does not hold yet, append their rows to it, and return the rows of all jobs, in order.
 
-    Parameters
-    ----------
-    jobs : sequence of mapping
-        The settings of each job, with the same names in each. Settings and version of fedica identify a row.
-    work : callable
-        Takes a job and returns its rows: a dict with "method" and the results, one for each of ``lines``. It must be
-        importable by another process, and depend on the job alone.
-    path : Path
-        The CSV file. Rows of other jobs in it are kept.
-    lines : sequence of str
-        The methods; a job is finished when the file holds a row for each.
-    n_jobs : int, optional
-        Number of processes; one per core by default. One: in this process.
-    progress : bool
-        Whether to show a progress bar on stderr, if that is a terminal.
-
-    Returns
-    -------
-    list of dict
-        In the order of the jobs, and of the lines within a job.
+    jobs : the settings of each job, with the same names in each; settings and version of fedica identify a row.
+    work : takes a job and returns its rows, a dict with "method" and the results for each of ``lines``. It must be
+    importable by another process, and depend on the job alone. path : the CSV file; rows of other jobs in it are kept.
+    lines : the methods; a job is finished when the file holds a row for each. n_jobs : processes, by default one per
+    core; 1: in this process. progress : whether to show a progress bar on stderr, if that is a terminal.
     """
     workers = joblib.cpu_count() if n_jobs is None else check_int(n_jobs, "n_jobs", minimum=1)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,27 +28,13 @@ STEP = 0.2
 
 @dataclass(frozen=True)
 class Lean:
-    """The shape of a lean.
+    """The shape of a lean."""
 
-    Parameters
-    ----------
-    size : float
-        Length of the leak that all share, in typical errors of an honest client.
-    scatter : float
-        Length of each attacker's own errors, in the same unit.
-    share : float
-        Share of the components that lean, at least one.
-    steps : int
-        Groups of attackers, which lean by 1 / steps, 2 / steps, ... of the size: a chain from the honest mean.
-    along : float
-        Weight of the honest mean's own error in the direction of the lean; the rest is random.
-    """
-
-    size: float = 0.8
-    scatter: float = 0.0
-    share: float = 1.0
-    steps: int = 1
-    along: float = 0.0
+    size: float = 0.8  # length of the leak that all share, in typical errors of an honest client
+    scatter: float = 0.0  # length of each attacker's own errors, in the same unit
+    share: float = 1.0  # share of the components that lean, at least one
+    steps: int = 1  # groups of attackers, which lean by 1 / steps, 2 / steps, ... of it: a chain from the honest mean
+    along: float = 0.0  # weight of the honest mean's own error in the direction of the lean; the rest is random
 
     def __call__(self, federation: AtomFederation, share: float, *, random_state: RandomState = 0) -> AtomFederation:
         """Return the federation in which a share of the clients leans.

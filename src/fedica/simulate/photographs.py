@@ -34,24 +34,12 @@ LUMINANCE = (0.2125, 0.7154, 0.0721)
 
 @dataclass(frozen=True, eq=False)
 class PhotographClient:
-    """One client and its piece of the mixtures.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    fault : str
-        Its fault, a key of `FAULTS`.
-    box : tuple of int
-        Top, left, height and width of its piece in the picture plane.
-    pixels : ndarray of shape (channels, height, width)
-        Its recording, with its fault.
-    """
+    """One client and its piece of the mixtures."""
 
     name: str
-    fault: str
-    box: tuple[int, int, int, int]
-    pixels: Array
+    fault: str  # a key of `FAULTS`
+    box: tuple[int, int, int, int]  # top, left, height and width of its piece in the picture plane
+    pixels: Array  # (channels, height, width), its recording, with its fault
 
     @property
     def honest(self) -> bool:
@@ -61,27 +49,13 @@ class PhotographClient:
 
 @dataclass(frozen=True, eq=False)
 class PhotographFederation:
-    """The clients, and the truth.
+    """The clients, and the truth."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the photographs.
-    sources : ndarray of shape (6, height, width)
-        The photographs, each of mean zero and variance one.
-    mixing : ndarray of shape (6, 6)
-        The mixing matrix; unit columns, not orthogonal.
-    mixtures : ndarray of shape (6, height, width)
-        The mixed photographs, without the clients' faults.
-    clients : tuple of PhotographClient
-        In row-major order of their tiles.
-    """
-
-    names: tuple[str, ...]
-    sources: Array
-    mixing: Array
-    mixtures: Array
-    clients: tuple[PhotographClient, ...]
+    names: tuple[str, ...]  # names of the photographs
+    sources: Array  # (6, height, width), the photographs, each of mean zero and variance one
+    mixing: Array  # (6, 6), the mixing matrix; unit columns, not orthogonal
+    mixtures: Array  # (6, height, width), the mixed photographs, without the clients' faults
+    clients: tuple[PhotographClient, ...]  # in row-major order of their tiles
 
 
 def load_photographs() -> Array:

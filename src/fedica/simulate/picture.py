@@ -24,24 +24,12 @@ INK, QUIET, GOOD, BAD = "#1b1f24", "#68707a", "#0b7a4b", "#c4431c"
 
 @dataclass(frozen=True, eq=False)
 class RecoveredPictures:
-    """The pictures that a mixing matrix recovers from the mixtures.
+    """The pictures that a mixing matrix recovers from the mixtures."""
 
-    Parameters
-    ----------
-    who : str
-        The client or the method that found the matrix.
-    pictures : ndarray of shape (r, height, width)
-        With the order and signs of the originals.
-    correlations : ndarray of shape (r,)
-        Correlation of each picture with its original.
-    error : float
-        Error of the matrix, divided by sqrt(r).
-    """
-
-    who: str
-    pictures: Array
-    correlations: Array
-    error: float
+    who: str  # the client or the method that found the matrix
+    pictures: Array  # (r, height, width), with the order and signs of the originals
+    correlations: Array  # (r,), correlation of each picture with its original
+    error: float  # error of the matrix, divided by sqrt(r)
 
     @property
     def captions(self) -> list[str]:
@@ -59,14 +47,7 @@ def draw_picture(
 ) -> None:
     """Draw four rows of six pictures and save them as one PNG.
 
-    Parameters
-    ----------
-    federation : PhotographFederation
-        The mixtures, the clients' tiles and the originals.
-    lone, together : RecoveredPictures
-        Recovered by one client, and by the federation.
-    path : Path
-        The file.
+    The mixtures with the clients' tiles, what one client and what the federation recovers, and the originals.
     """
     figure = matplotlib_figure()(figsize=(12.6, 8.35), dpi=100, facecolor="white")
     rows = _rows(federation, lone, together)

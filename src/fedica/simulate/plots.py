@@ -43,18 +43,10 @@ _OTHERS = ("#cc79a7", "#7f3c8d", "#a5aa99", "#e68310")
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One method in one panel: x, the centre of its errors, and a band (none if it equals the centre).
+    """One method in one panel: x, the centre of its errors, and a band (none if it equals the centre)."""
 
-    Parameters
-    ----------
-    name : str
-        The method.
-    x, centre, low, high : ndarray of shape (n,)
-        x in ascending order.
-    """
-
-    name: str
-    x: Array
+    name: str  # the method
+    x: Array  # (n,), ascending, as the others are (n,)
     centre: Array
     low: Array
     high: Array
@@ -81,16 +73,10 @@ class Panel:
 
 
 def summarise(rows: Sequence[Row], name: str, *, centre: str) -> Line:
-    """Summarise the rows of one line over their seeds, for each value of "x".
+    """Summarise the rows of one method over their seeds, for each value of "x".
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Rows with "method", "x" and "error"; rows with a NaN error are left out.
-    name : str
-        The method.
-    centre : {"mean", "median"}
-        A median has the quartiles as its band, a mean has none.
+    rows : with "method", "x" and "error"; those with a NaN error are left out. centre : "median", with the quartiles as
+    its band, or "mean", which has none.
     """
     check_choice(centre, "centre", ("mean", "median"))
     errors: dict[float, list[float]] = {}
@@ -129,15 +115,7 @@ def figure_class(what: str, extra: str) -> type[Figure]:
 
 
 def draw_both(panels: Sequence[Panel], stem: Path, *, title: str, y_label: str) -> tuple[list[Path], str]:
-    """Write STEM.png and STEM.html; without matplotlib, only the page.
-
-    Returns
-    -------
-    files : list of Path
-        The files written.
-    missing : str
-        Why there is no PNG, or empty.
-    """
+    """Write STEM.png and STEM.html; without matplotlib, only the page. Return the files, and why there is no PNG."""
     page, picture = stem.with_name(f"{stem.name}.html"), stem.with_name(f"{stem.name}.png")
     draw_html(panels, page, title=title, y_label=y_label)
     try:
@@ -148,13 +126,7 @@ def draw_both(panels: Sequence[Panel], stem: Path, *, title: str, y_label: str) 
 
 
 def draw_png(panels: Sequence[Panel], path: Path, *, title: str, y_label: str) -> None:
-    """Draw the panels side by side (at most four per row) and save them as a PNG.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw the panels side by side (at most four per row) and save them as a PNG."""
     n_rows, n_columns = _shape(len(panels))
     figure = figure_class("the PNG", "figures")(figsize=(4.1 * n_columns, 3.5 * n_rows + 1.1), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)

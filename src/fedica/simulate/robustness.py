@@ -35,41 +35,19 @@ COMPARED = tuple(name for name, method in METHODS.items() if method.centres_grou
 
 @dataclass(frozen=True)
 class Setting:
-    """A kind of federation.
+    """A kind of federation; what is not described is as in `fedica.simulate.atoms_federation`."""
 
-    Parameters
-    ----------
-    n_clients, n_components : int
-        K and r.
-    n_features : int
-        d; 0: r.
-    components_per_client : int
-        r_k; 0: all.
-    coverage_skew, condition
-        As in `fedica.simulate.atoms_federation`.
-    leak : float
-        Its ``error``: leakage from one source into another in an honest client's atoms.
-    n_samples : int
-        0: atoms are drawn, with errors of size ``leak``. Otherwise every client fits ICA to this many samples.
-    law : str
-        Distribution of the sources, if clients fit.
-    error_law : str
-        Which errors vary between clients or components, if atoms are drawn: as in `fedica.simulate.atoms_federation`.
-    declare_mixing : bool
-        Whether clients declare what kind of mixing matrix it is, if atoms are drawn.
-    """
-
-    n_clients: int = 30
-    n_components: int = 10
-    n_features: int = 0
-    components_per_client: int = 0
+    n_clients: int = 30  # K
+    n_components: int = 10  # r
+    n_features: int = 0  # d; 0: r
+    components_per_client: int = 0  # r_k; 0: all
     coverage_skew: float = 1.0
     condition: float = 1.0
-    leak: float = 0.03
-    n_samples: int = 0
-    law: str = "bernoulli-gaussian"
-    error_law: str = "equal"
-    declare_mixing: bool = True
+    leak: float = 0.03  # its "error": leakage from one source into another in an honest client's atoms
+    n_samples: int = 0  # 0: atoms are drawn, with errors of size leak; else every client fits ICA to this many samples
+    law: str = "bernoulli-gaussian"  # distribution of the sources, if clients fit
+    error_law: str = "equal"  # which errors vary between clients or components, if atoms are drawn
+    declare_mixing: bool = True  # whether clients declare what kind of mixing matrix it is, if atoms are drawn
 
 
 def robustness_jobs(
@@ -77,16 +55,8 @@ def robustness_jobs(
 ) -> list[Job]:
     """Return all jobs of a study: settings x attacks x shares x seeds. Without an attack the share is zero.
 
-    Parameters
-    ----------
-    settings : sequence of Setting
-        The federations.
-    attacks : sequence of str
-        Names, with a strength after a colon if it is not the default.
-    shares : sequence of float
-        Shares of clients that attack.
-    trials : int
-        Number of seeds.
+    attacks : names, with a strength after a colon if it is not the default. shares : of clients that attack. trials :
+    number of seeds.
     """
     n_trials = check_int(trials, "trials", minimum=1)
     for setting in settings:
@@ -143,16 +113,8 @@ def run_robustness(
 ) -> list[Row]:
     """Run a study, or what is missing from an earlier run into the same file, and return its rows.
 
-    Parameters
-    ----------
-    settings, attacks, shares, trials
-        As in `robustness_jobs`.
-    path : Path
-        The CSV file of rows.
-    methods : sequence of str
-        Methods of `fedica.aggregate`.
-    n_jobs, progress
-        As in `fedica.simulate.grid.run_grid`.
+    settings, attacks, shares, trials : as in `robustness_jobs`. path : the CSV file of rows. methods : of
+    `fedica.aggregate`. n_jobs, progress : as in `fedica.simulate.grid.run_grid`.
     """
     compared = tuple(dict.fromkeys(check_choice(method, "method", METHODS) for method in methods))
     jobs = robustness_jobs(settings, attacks=attacks, shares=shares, trials=trials)

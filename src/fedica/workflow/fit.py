@@ -21,20 +21,10 @@ def fit_client(
     features: Sequence[str] | None = None,
     **settings: Any,
 ) -> tuple[LocalICA, tuple[str, ...]]:
-    """Fit LocalICA to a client's data; return it and what was noticed.
+    """Fit LocalICA, with its ``settings``, to a client's data; return it and what was noticed.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data.
-    n_components : int, optional
-        Components; ``None``: the rank of the data.
-    at_most : bool
-        Whether data of a lower rank is fitted with as many components as it has, with a note, rather than refused.
-    features : sequence of str, optional
-        Names of the columns, for what is noticed.
-    **settings
-        Of `LocalICA`.
+    n_components : None: the rank of the data. at_most : whether data of a lower rank is fitted with as many components
+    as it has, with a note, rather than refused. features : names of the columns, for what is noticed.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
