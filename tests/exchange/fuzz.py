@@ -1,7 +1,7 @@
 """Feed mutated files to the readers: each must give a valid record or a FedicaError, soon and in little memory.
 
     python tests/exchange/fuzz.py --count 200000                      # read_contribution, a few minutes on one core
-    python tests/exchange/fuzz.py --count 20000 --reader details      # also aggregate, study, key, and all
+    python tests/exchange/fuzz.py --count 20000 --reader details      # also aggregate, study, key, inspect, and all
 
 It stops at the first file that breaks a promise, keeps that file, and prints how to repeat it.
 """
@@ -33,6 +33,9 @@ from safetensors import deserialize
 import fedica.records
 from fedica import exchange
 from fedica.errors import FedicaError
+from fedica.report import render_report
+from fedica.workflow import inspect_file
+from fedica.workflow.inspect import Inspected
 
 GOLDEN = Path(__file__).parent / "golden"
 MAX_SECONDS = 1.0  # processor time of this process
@@ -340,6 +343,18 @@ def check_details(path: Path, record: fedica.Aggregate) -> None:
     exchange.details_to_bytes(record)
 
 
+def check_details_and_report(path: Path, record: fedica.Aggregate) -> None:
+    """What is read can be written, and the report of it too."""
+    check_details(path, record)
+    if record.atoms.size < 10**4:
+        assert "</html>" in render_report(record)
+
+
+def check_inspected(path: Path, record: Inspected) -> None:
+    """Every field is one printable line."""
+    assert all(field.value.isprintable() and len(field.value) < 200 for field in record.fields)
+
+
 def check_any(path: Path, record: object) -> None:
     assert record is not None
 
@@ -366,9 +381,23 @@ READERS = {
         BINARY_MUTATIONS,
     ),
     "aggregate": Reader(exchange.read_aggregate, check_aggregate, ("aggregate.safetensors",), BINARY_MUTATIONS),
-    "details": Reader(exchange.read_details, check_details, ("details.safetensors",), BINARY_MUTATIONS),
+    "details": Reader(
+        exchange.read_details,
+        check_details_and_report,
+        ("details.safetensors", "details-kinds.safetensors"),
+        BINARY_MUTATIONS,
+    ),
     "study": Reader(exchange.read_study, check_any, ("study.json",), TEXT_MUTATIONS),
     "key": Reader(exchange.read_public_key, check_any, ("client-07.pub",), TEXT_MUTATIONS),
+    "inspect": Reader(
+        inspect_file,
+        check_inspected,
+        (
+            *("contribution.safetensors", "v2/contribution-full.safetensors", "aggregate.safetensors", "study.json"),
+            *("details-kinds.safetensors", "client-07.pub", "v1/result/summary.json"),
+        ),
+        BINARY_MUTATIONS,
+    ),
 }
 
 

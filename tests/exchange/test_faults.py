@@ -30,7 +30,7 @@ def run(script: str, *arguments: str) -> str:
 def test_mutated_files_are_valid_or_refused_soon_and_in_little_memory() -> None:
     """Hostile files for every reader: each gives a valid record or a FedicaError, in a processor second and 200 MB."""
     said = run("fuzz.py", "--count", "1000", "--reader", "all")
-    for reader in ("contribution", "aggregate", "details", "study", "key"):
+    for reader in ("contribution", "aggregate", "details", "study", "key", "inspect"):
         assert re.search(rf"^{reader}: 10\d\d files .*'accepted': [1-9]", said, re.MULTILINE), said
 
 

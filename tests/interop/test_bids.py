@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -188,3 +189,17 @@ def test_what_cannot_be_written_is_one_sentence(tmp_path, target, options, compl
     """A wrong name, a folder that is not there, sources that do not fit."""
     with pytest.raises((InputError, OptionError), match=complaint):
         write_bids(result(), f"{tmp_path}/{target}", **options)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+@pytest.mark.parametrize("independence", ["samples", "features"])
+def test_sources_of_one_client_are_its_owners_alone(tmp_path, independence):
+    """The aggregate may be read by others, whatever the umask; one client's sources may not."""
+    found = result(independence)
+    old = os.umask(0)
+    try:
+        paths = write_bids(found, tmp_path, sources=np.ones((7, found.n_components)))
+    finally:
+        os.umask(old)
+    private = {path.name for path in paths if path.stat().st_mode & 0o077 == 0}
+    assert private == {f"desc-ICA_{'components' if independence == 'samples' else 'mixing'}.tsv"}

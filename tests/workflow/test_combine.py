@@ -205,3 +205,27 @@ def test_bad_options_are_sentences(inbox, options, complaint):
     """Each names what is wrong."""
     with pytest.raises(FedicaError, match=complaint):
         combine(inbox, **options)
+
+
+def test_atoms_of_a_large_inbox_wait_in_files(inbox, monkeypatch):
+    """What is read is not held in memory as a whole, and gives the same result."""
+    from fedica.blocks import spool
+    from fedica.blocks.arrays import mapped_file
+    from fedica.workflow.gates import read_inbox
+
+    in_memory = combine(inbox, n_components=4).aggregate
+    monkeypatch.setattr(spool, "SPOOL_BYTES", 0)
+    monkeypatch.setattr(spool, "FILE_BYTES", 300)
+    received, _ = read_inbox(inbox, None)
+    mapped = [mapped_file(item.contribution.atoms) is not None for item in received]
+    assert mapped == [False, True, True, True, True]
+    assert [item.provenance.client for item in received] == [item.contribution.client for item in received]
+    np.testing.assert_array_equal(combine(inbox, n_components=4).aggregate.mixing, in_memory.mixing)
+
+
+def test_features_that_clients_share_are_in_memory_once(inbox):
+    """The same texts, not equal copies: thousands of voxels have long names."""
+    from fedica.workflow.gates import read_inbox
+
+    first, *others = [item.contribution.features for item in read_inbox(inbox, None)[0]]
+    assert all(name is other for names in others for name, other in zip(first, names, strict=True))

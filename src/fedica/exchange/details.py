@@ -153,7 +153,7 @@ def _aggregate(container: Container) -> Aggregate:
     if not np.all(np.abs(arrays["signs"]) == 1):
         raise FormatError(f"{container.source}: 'signs' must be +1 or -1.")
     for name in ("mixing", "centres", "atoms"):
-        if not np.abs(arrays[name]).max() <= MAX_ENTRY:  # not so either for NaN
+        if not max(arrays[name].max(), -arrays[name].min()) <= MAX_ENTRY:  # without a copy; not so either for NaN
             raise FormatError(f"{container.source}: {name!r} must be finite, its entries at most {MAX_ENTRY} in size.")
     options = parse_json(_text(container, "options", most=_MAX_OPTIONS), f"{container.source}: options")
     if not isinstance(options, dict):

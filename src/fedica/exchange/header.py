@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NoReturn
 
 from fedica.errors import FormatError
@@ -65,15 +66,23 @@ def parse_header(text: str, source: str) -> tuple[dict[str, str], dict[str, Tens
 
 def parse_texts(text: str, what: str) -> list[str]:
     """Return the texts of a JSON list of texts; refuse any other JSON before it is built."""
+    try:
+        return list(_texts(text))
+    except ValueError as error:
+        raise FormatError(f"{what} must be {error}") from error
+
+
+@lru_cache(maxsize=1)  # clients name the same features: these texts take memory once
+def _texts(text: str) -> tuple[str, ...]:
     if not _STRING_LIST.fullmatch(text):
-        raise FormatError(f"{what} must be a JSON list of texts; got {text[:60]!r}.")
+        raise ValueError(f"a JSON list of texts; got {text[:60]!r}.")
     try:
         values: list[str] = json.loads(text)
     except ValueError as error:
-        raise FormatError(f"{what} must be a JSON list of texts ({error}).") from error
+        raise ValueError(f"a JSON list of texts ({error}).") from error
     if "\\u" in text and not encodable("".join(values)):
-        raise FormatError(f"{what} must be Unicode texts; got half a surrogate pair.")
-    return values
+        raise ValueError("Unicode texts; got half a surrogate pair.")
+    return tuple(values)
 
 
 def check_names(names: Sequence[str], what: str) -> None:

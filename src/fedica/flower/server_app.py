@@ -13,7 +13,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedica.errors import FedicaError, InputError
 from fedica.exchange import aggregate_to_bytes, as_study, read_contributions
-from fedica.exchange.files import write_atomic
+from fedica.exchange.files import PRIVATE, write_atomic
 from fedica.exchange.intake import UNKNOWN_CLIENT
 from fedica.exchange.tables import rejections_table
 from fedica.flower import messages
@@ -51,7 +51,7 @@ def main(grid: Grid, context: Context) -> None:
 
     answered = [answer.node for answer in answers if answer.message is not None]
     not_applied = _return_aggregate(grid, answered, combined, run, clients)
-    write_atomic(folder / "not-applied.csv", [rejections_table(not_applied)])
+    write_atomic(folder / "not-applied.csv", [rejections_table(not_applied)], mode=PRIVATE)
     log(INFO, "fedica: %d of %d clients applied the aggregate", len(answered) - len(not_applied), len(answered))
 
 
@@ -121,7 +121,7 @@ def _combine(
             )
         return combine(files, folder / "result", **settings, **gates)
     except FedicaError:
-        write_atomic(folder / "rejected.csv", [rejections_table(_left_out(files, failed, settings))])
+        write_atomic(folder / "rejected.csv", [rejections_table(_left_out(files, failed, settings))], mode=PRIVATE)
         raise
 
 

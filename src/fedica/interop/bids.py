@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from fedica.arrays import Array, PathLike, check_finite_matrix, check_number
 from fedica.errors import InputError, OptionError
 from fedica.exchange import PublicAggregate, as_public
-from fedica.exchange.files import cannot_write, write_atomic
+from fedica.exchange.files import PRIVATE, cannot_write, write_atomic
 from fedica.exchange.json_files import json_text
 from fedica.exchange.tables import cell_text, feature_names
 from fedica.interop.nilearn_maps import to_nifti
@@ -94,10 +94,11 @@ def write_bids(
     if sfreq is not None and sources is None:
         raise OptionError("sfreq is the sampling frequency of sources; give these too.")
     folder, prefix = _place(target)
+    of_one_client = f"desc-ICA_{'mixing' if public.terms.independence == 'features' else 'components'}.tsv"
     paths = []
     for suffix, chunks in _files(public, sources, sfreq, mask):
         paths.append(folder / f"{prefix}{suffix}")
-        write_atomic(paths[-1], chunks)
+        write_atomic(paths[-1], chunks, mode=PRIVATE if suffix == of_one_client else 0o666)
     description = folder / "dataset_description.json"
     if not prefix and not description.exists():
         write_atomic(description, _sidecar(_DATASET))

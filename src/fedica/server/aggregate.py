@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -162,12 +163,19 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
         rejected=admitted.rejected,
         method=method,
         options={**options_used, "affinity_residual": 0.0 if embedding is None else embedding.residual},
-        atoms=admitted.atoms.whole()[:, atom_order] if admitted.source_array is None else admitted.source_array,
+        atoms=_in_order(admitted, atom_order),
         terms=admitted.terms,
         certificate=found.certificate,
     )
     order = np.lexsort((spread, -support))
     return result.renumbered(order, fix_signs(mixing)[1][order])
+
+
+def _in_order(admitted: Admitted, atom_order: IntArray | slice) -> Any:
+    """Return the atoms in this order, row by row, as files hold them; very many stay where they are."""
+    if isinstance(atom_order, slice):
+        return admitted.source_array
+    return np.take(admitted.atoms.whole(), atom_order, axis=1)
 
 
 def _by_name(admitted: Admitted) -> tuple[IntArray, IntArray, IntArray | slice]:
