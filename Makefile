@@ -8,7 +8,7 @@ OLDEST := .venv-oldest
 SOURCES := $(shell find src -type f -not -name '*.pyc')
 COVERAGE_FLOOR := 90
 
-.PHONY: help demo test lint unit faults oldest data docs screenshot robustness bench peers clean
+.PHONY: help demo test lint unit faults oldest data docs screenshot robustness people bench peers clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -64,8 +64,11 @@ docs: $(VENV)/.docs  ## build this project's site into out/docs: pages, gallery,
 screenshot: $(VENV)/.dev  ## take the README's picture of the report, docs/images/report.png; needs Chromium
 	$(BIN)/python tests/report/screenshot.py docs/images/report.png
 
-robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (a quarter of an hour)
-	$(BIN)/python benchmarks/robustness.py
+robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (an hour; a look: ROBUSTNESS=--quick)
+	$(BIN)/python benchmarks/robustness.py $(ROBUSTNESS)
+
+people: $(VENV)/.docs  ## measure people and real recordings; writes docs/people.md (ten minutes; a look: PEOPLE=--quick)
+	$(BIN)/python benchmarks/people.py $(PEOPLE)
 
 bench: $(VENV)/.bench  ## measure speed, memory and growth beside others; writes docs/performance.md (a quarter of an hour)
 	$(BIN)/python benchmarks/run.py $(BENCH)

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import venv
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -98,6 +99,20 @@ def test_a_source_archive_is_read_and_never_run(index, tmp_path, build_system):
     files = fetch(make_source_archive(index, tmp_path, build_system))
     assert files["numbers.csv"].read_bytes() == NUMBERS
     assert not (tmp_path / "ran").exists()
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(index):
+    """Runs of a study that differ by their folder alone: each is kept, and found."""
+    wheel = make_wheel(index)
+    path = index / "tinydata-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "a") as archive:
+        for run in ("run1", "run2"):
+            archive.writestr(f"tinydata/{run}/bold.nii", run)
+    members = {f"tinydata/{run}/bold.nii": sha(run.encode()) for run in ("run1", "run2")}
+    pinned = replace(wheel, sha256=sha(path.read_bytes()), members={**wheel.members, **members})
+    files = fetch(pinned)
+    assert list(files) == ["numbers.csv", "other.txt", "run1_bold.nii", "run2_bold.nii"]
+    assert files["run2_bold.nii"].read_bytes() == b"run2"
 
 
 def test_what_is_kept_serves_without_a_network(index):
@@ -218,7 +233,7 @@ def test_fetching_all_goes_on_after_a_failure_and_says_so(index, monkeypatch, ca
     monkeypatch.setattr(archive_room, "pip_download", unreachable)
     assert fetch_all() == 1
     out, err = capsys.readouterr()
-    for package in ("pymodulon", "pyntbci", "pyprep", "nitime", "eeglabio"):
+    for package in ("pymodulon", "pyntbci", "pyprep", "nitime", "eeglabio", "pymvpa2", "pylossless"):
         assert f"{package}==" in err
     assert str(data_folder()) in out
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import struct
 
 import numpy as np
 import pytest
@@ -101,3 +103,22 @@ def test_images_and_recordings_as_files(get):
     assert [path.name for path in (*images.paths, *meg.paths)] == ["fmri1.nii.gz", "fmri2.nii.gz", "test_raw.fif"]
     assert all(path.read_bytes()[:2] == b"\x1f\x8b" for path in images.paths)
     assert meg.paths[0].read_bytes()[3] == 100  # a FIF file begins with its id
+
+
+def test_runs_of_one_slice_are_images_of_one_size(get):
+    """Twelve runs in their order; 40 x 20 x 1 voxels, 121 scans, as the header of the file says."""
+    runs = get(datasets.fetch_fmri_slice)
+    assert [path.name for path in runs.paths] == [f"task001_run{k:03d}_bold_1slice.nii.gz" for k in range(1, 13)]
+    for path in runs.paths:
+        header = gzip.decompress(path.read_bytes())[:348]
+        assert struct.unpack("<8h", header[40:56])[:5] == (4, 40, 20, 1, 121)
+
+
+def test_eeg_of_128_channels_is_there_with_its_fits(get):
+    """Two people: an EDF file of 130 signals (128 channels, two of annotations), and a FIF file."""
+    files = get(datasets.fetch_eeg_128)
+    assert [path.name[:7] for path in files.paths] == ["sub-s01"] * 2 + ["sub-s02"] * 2
+    for edf, fif in (files.paths[:2], files.paths[2:]):
+        with open(edf, "rb") as stream:
+            assert int(stream.read(256)[252:256]) == 130
+        assert fif.read_bytes()[3] == 100

@@ -11,8 +11,10 @@ FETCHERS = (
     datasets.fetch_ecoli,
     datasets.fetch_eeg_five,
     datasets.fetch_eeg_64,
+    datasets.fetch_eeg_128,
     datasets.fetch_fmri_rois,
     datasets.fetch_fmri_images,
+    datasets.fetch_fmri_slice,
     datasets.fetch_meg,
 )
 

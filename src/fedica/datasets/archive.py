@@ -14,6 +14,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,9 +92,16 @@ def data_folder() -> Path:
 
 
 def fetch(archive: Archive) -> dict[str, Path]:
-    """Return the path of each member of the archive, by the last part of its name; download it if need be."""
+    """Return the path of each member of the archive, by the last part of its name; download it if need be.
+
+    Members with the same last part are told apart by the folder that they are in.
+    """
     folder = data_folder() / archive.name
-    kept = {member: folder / Path(member).name for member in archive.members}
+    counts = Counter(Path(member).name for member in archive.members)
+    kept = {
+        member: folder / "_".join(Path(member).parts[-1 if counts[Path(member).name] == 1 else -2 :])
+        for member in archive.members
+    }
     if not all(_is_pinned(path, archive.members[member]) for member, path in kept.items()):
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -58,6 +58,48 @@ _NITIME = Archive(
         *("--implementation", "cp", "--abi", "abi3"),
     ),
 )
+_PYMVPA = Archive(
+    "pymvpa2",
+    "2.6.5",
+    "f98b18e15d012aaa68c0ef6ccf420662df05657673843ab368e7f0adfdda0758",
+    8,
+    {
+        f"mvpa2/data/haxby2001/sub001/BOLD/task001_run{run:03d}/bold_1slice.nii.gz": sha256
+        for run, sha256 in enumerate(
+            (
+                "d15c9164814eaa25b7fb3b62f976524e55051e1973ff2b90b4e966b6c3259248",
+                "bf879fb923c81fdff11b1170b1724fa68beb0e9fa042bc053260d9d0e4d68c42",
+                "ae04aadb1ed6dc365dc117f522a3584aba0a8ac99fae008078147c94289ced49",
+                "60ed27e90dff5417cfe7118f87b59a1cae73367ab6578bdd873b57db22a00cdb",
+                "af9dd7c655aa1cb09f8d7444f124ff14b40cab14c92b4c4fe9c0efde97d8da38",
+                "c753fdc068123ff6b407572bd39af6e1fecd1aace8a64dbace25b19d875128ee",
+                "26bd002f5e33470179d39c4870d24d42a5cfa4e150782b8bf84885368a6016a3",
+                "eb13ff766f629410b4bccfa3f39f1a7439133648d0637ffac6cc22f4397b8881",
+                "0356e45b5922586f40cc84890ebaecac2d85510004978d2fa214d652bfb4b35e",
+                "a4a2a0e12d2a53df4efab50b9abf250f351def069fa0a3153a1b6e46809e490c",
+                "4c2bcf74db2cb0d77ecb6d60c0df8eec69715f579f6b628823319e67c80511cb",
+                "8713435c5894ef06bd2a72e786ebf93b74ec3d7e46d7411f229fd6ffa5d62e9a",
+            ),
+            start=1,
+        )
+    },
+    source=True,
+)
+_PYLOSSLESS = Archive(
+    "pylossless",
+    "0.2.0",
+    "2452630d114d0f3ecd4b8a3c7b7ed7180fee93f6712e3fcb6b34ae14a5b3d8ac",
+    50,
+    {
+        f"pylossless/assets/test_data/{name[:7]}/eeg/{name}": sha256
+        for name, sha256 in {
+            "sub-s01_task-faceO_eeg.edf": "99b6f5da72463bbab5e17d828fefbbd8af77f7f50c16eff33095877501426517",
+            "sub-s01_task-faceO_ica2_ica.fif": "94a105adf6aaafbca99e493cf8ea4e54dee3d354aa4f6ef8b7a91e5eef249d43",
+            "sub-s02_task-faceO_eeg.edf": "8384fa47a33cc7d7d7ec393ae251cd29f2fdc76be96742760a042df9b4f0022d",
+            "sub-s02_task-faceO_ica2_ica.fif": "4dd264d5968e6d89af8bd8326e1c4cd2c54d8534c879a7d723638ec7be225566",
+        }.items()
+    },
+)
 
 EIGHT_CHANNELS = ("Fpz", "T7", "O1", "POz", "Oz", "Iz", "O2", "T8")
 """Of `fetch_eeg_five`, in the order of the package's own file of electrodes."""
@@ -150,6 +192,38 @@ def fetch_fmri_images() -> Files:
     """
     files = fetch(_NITIME)
     return Files((files["fmri1.nii.gz"], files["fmri2.nii.gz"]), _NITIME_ORIGIN)
+
+
+def fetch_fmri_slice() -> Files:
+    """One axial slice of the brain of one person who looked at pictures, in twelve runs: each run a client.
+
+    Subject 1 of the study. An image has 40 x 20 x 1 voxels and 121 scans, one per 2.5 s.
+
+    Returns
+    -------
+    Files
+        ``task001_run001_bold_1slice.nii.gz`` to ``task001_run012_bold_1slice.nii.gz``.
+    """
+    origin = Origin(
+        "pymvpa2 2.6.5",
+        "MIT",
+        "Haxby, Gobbini, Furey, Ishai, Schouten, Pietrini (2001), Science 293(5539), doi:10.1126/science.1063736",
+    )
+    return Files(tuple(fetch(_PYMVPA).values()), origin)
+
+
+def fetch_eeg_128() -> Files:
+    """EEG of two people who looked at faces, 128 channels at 256 Hz, and ICA objects of MNE that were fitted to it.
+
+    About twenty minutes each; 150 MB in the cache folder.
+
+    Returns
+    -------
+    Files
+        Of each person, ``sub-s01`` and ``sub-s02``: ``*_eeg.edf`` and ``*_ica2_ica.fif``.
+    """
+    origin = Origin("pylossless 0.2.0", "MIT", "Distributed with pylossless, https://github.com/lina-usc/pylossless")
+    return Files(tuple(fetch(_PYLOSSLESS).values()), origin)
 
 
 def fetch_meg() -> Files:

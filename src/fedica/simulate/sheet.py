@@ -42,11 +42,16 @@ class Sheet:
         return unit(gaussian_filter(peaks, width).reshape(-1, 1))
 
     def components(self, n_maps: int, width: float, rng: np.random.Generator) -> Array:
-        """Draw maps of blobs that overlap little, (d, n): each is the candidate that is least like those before it."""
+        """Draw maps of blobs that overlap little and are not symmetric: (d, n).
+
+        Each is the candidate that is least like the maps before it, their mirror images, and its own.
+        """
         maps = np.empty((self.side**2, 0))
         for _ in range(n_maps):
             drawn = np.concatenate([self.blobs(width, rng) for _ in range(CANDIDATES)], axis=1)
-            overlap = np.abs(maps.T @ drawn).max(axis=0, initial=0)
+            others = np.concatenate([maps, self.flip(maps)], axis=1)
+            symmetry = np.abs(np.sum(drawn * self.flip(drawn), axis=0))
+            overlap = np.maximum(np.abs(others.T @ drawn).max(axis=0, initial=0), symmetry)
             maps = np.concatenate([maps, drawn[:, [np.argmin(overlap)]]], axis=1)
         return maps
 
