@@ -49,6 +49,7 @@ FACTS = {
     "owner": "b",
     "suffix": ".safetensors",
 }
+HALF = "A value holds when more than half of all clients declare it."
 LACKS = "; lacks components 1, 4; 2 of its 10 atoms match no component"
 MEASURED = " (median cosine 0.98; chance 0.59)"
 COPIES = "; 3 clients sent these very atoms, and count as one"
@@ -97,7 +98,7 @@ def test_every_kind_in_a_file_is_documented(kind):
             FACTS,
             "client 'a {name}' declares mixing 'general'; 5 other clients have 'orthogonal'.",
         ),
-        ("no-majority", FACTS, "the clients do not agree on mixing: 3 say 'general', 3 say 'orthogonal'."),
+        ("no-majority", FACTS, f"the clients do not agree on mixing: 3 say 'general', 3 say 'orthogonal'. {HALF}"),
     ],
 )
 def test_a_kind_and_its_numbers_make_the_sentence(kind, numbers, sentence):

@@ -21,6 +21,21 @@ def test_atoms_are_scaled_to_one_and_cannot_be_written():
         contribution.client = "b"
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-13, 1e200])
+def test_atoms_are_directions_in_whatever_unit(scale):
+    """Tesla are very small numbers, and squares of very large ones are infinite."""
+    atoms = np.linalg.qr(np.random.default_rng(0).standard_normal((7, 3)))[0] * [1.0, 0.5, 1e-6]
+    scaled = Contribution("a", scale * atoms, 10).atoms
+    np.testing.assert_allclose(scaled, atoms / np.linalg.norm(atoms, axis=0), rtol=1e-12)
+
+
+def test_messages_show_no_value_of_the_data():
+    """What cannot be a number may be a name."""
+    with pytest.raises(ContributionError) as caught:
+        Contribution("a", [["Alice", "1"], ["2", "3"]], 10)
+    assert "Alice" not in str(caught.value)
+
+
 def test_unit_atoms_are_kept_bit_by_bit():
     """What was written is what is read."""
     atoms = np.linalg.qr(np.random.default_rng(0).standard_normal((7, 3)))[0]
@@ -61,6 +76,10 @@ def test_what_was_kept_in_extra_becomes_a_field():
         ({"atoms": np.ones((2, 0))}, "neither of them zero"),
         ({"atoms": [["x", "y"], ["z", "w"]]}, "must be numbers"),
         ({"atoms": np.eye(2) * 1j}, "must be real"),
+        ({"atoms": np.zeros((2, 2), "datetime64[D]")}, r"must be numbers; got dates or times \(datetime64\[D\]\)"),
+        ({"atoms": np.ma.array(np.eye(2), mask=[[1, 0], [0, 0]])}, "must have no masked values; got 1"),
+        ({"atoms": np.ones((2, 3))}, "sends 3 atoms of 2 features; a contribution has at most as many"),
+        ({"atoms": np.diag([1.0, 1e-13])}, "atom 1 is zero"),
         ({"atoms": np.array([[np.inf, 0], [0, 1]])}, "0 NaN and 1 infinite"),
         ({"n_samples": 0}, "n_samples must be a whole number of at least 1; got 0"),
         ({"n_samples": 2.5}, "n_samples must be a whole number"),

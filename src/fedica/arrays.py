@@ -23,6 +23,10 @@ BoolArray = NDArray[np.bool_]
 PathLike = str | os.PathLike[str]
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
+NEAR_ZERO = 1e-12
+"""Columns shorter than this, where lengths are about one, have no direction."""
+MIN_SCALE = 1e-100
+"""Numbers below this, or above its inverse, are scaled before they are squared."""
 UNIT_TOL = 1e-9
 """Columns whose norm is this near to one count as unit and are kept bit for bit."""
 
@@ -32,10 +36,19 @@ _Choice = TypeVar("_Choice")
 def unit(columns: Array) -> Array:
     """Scale every column to norm one; a column of norm near zero stays as it is.
 
-    columns : (d, m). A column is near zero when its norm is below 1e-12.
+    columns : (d, m), of norm about one. A column is near zero when its norm is below 1e-12.
     """
     norms = np.linalg.norm(columns, axis=0)
-    return np.asarray(columns / np.where(norms < 1e-12, 1.0, norms), dtype=np.float64)
+    return np.asarray(columns / np.where(norms < NEAR_ZERO, 1.0, norms), dtype=np.float64)
+
+
+def unit_of_any_scale(columns: Array) -> Array:
+    """Scale every column to norm one, in whatever unit the numbers are: tesla are very small ones.
+
+    columns : (d, m). A column is near zero, and stays so, when its norm is below 1e-12 of the largest entry.
+    """
+    exponent = np.frexp(np.abs(columns).max(initial=0.0))[1]
+    return unit(np.ldexp(columns, -exponent))  # by a power of two, which is exact
 
 
 def fix_signs(columns: Array) -> tuple[Array, Array]:
@@ -77,15 +90,7 @@ def check_finite_matrix(values: object, who: str, shape: str) -> Array:
 
     who : start of the message, ``"client 'a': data"``. shape : expected, in words, ``"(n_samples, n_features)"``.
     """
-    try:
-        raw = np.asarray(values)
-        if np.iscomplexobj(raw):
-            raise InputError(f"{who} must be real; got complex numbers. Give the real part, or the modulus.")
-        array = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{who} must be numbers of shape {shape}; got {_describe(values)} ({error}).") from error
+    array = _as_numbers(values, who, shape)
     if array.ndim != 2 or 0 in array.shape:
         raise InputError(f"{who} must have shape {shape}, neither of them zero; got {array.shape}.")
     finite = np.isfinite(array)
@@ -97,6 +102,22 @@ def check_finite_matrix(values: object, who: str, shape: str) -> Array:
             f"column {column}. Fill or drop them."
         )
     return array
+
+
+def _as_numbers(values: object, who: str, shape: str) -> Array:
+    """Return an array of real numbers without masked ones; messages show no value of it."""
+    if np.ma.is_masked(values):
+        n_masked = int(np.ma.count_masked(values))  # type: ignore[no-untyped-call]
+        raise InputError(f"{who} must have no masked values; got {n_masked}. Fill or drop them.")
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "cmM":
+            return np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{who} must be numbers of shape {shape}; got {_describe(values)}.") from None
+    if raw.dtype.kind == "c":
+        raise InputError(f"{who} must be real; got complex numbers. Give the real part, or the modulus.")
+    raise InputError(f"{who} must be numbers; got dates or times ({raw.dtype}). Leave them out.")
 
 
 def check_data(X: object, who: str = "data") -> Array:
@@ -111,17 +132,20 @@ def check_data(X: object, who: str = "data") -> Array:
 
 
 def check_atoms(atoms: object, who: str) -> Array:
-    """Return atoms as float64 of shape (d, r_k) with unit columns; refuse a zero column.
+    """Return atoms as float64 of shape (d, r_k) with unit columns; refuse a column that is zero beside the largest.
 
     Columns that are unit already, to `UNIT_TOL`, are kept bit for bit.
     """
     array = check_finite_matrix(atoms, who, "(n_features, n_atoms)")
+    largest = max(float(array.max()), -float(array.min())) or 1.0
+    if not MIN_SCALE < largest < 1 / MIN_SCALE:  # squares of these would be zero, or infinite
+        array = array / largest
     norms = np.sqrt(np.einsum("ij,ij->j", array, array))  # unlike norm, without a second array of this size
-    zero = np.flatnonzero(norms < 1e-12)
+    zero = np.flatnonzero(norms <= NEAR_ZERO * norms.max())
     if zero.size:
         raise InputError(
-            f"{who} must be directions; atom {zero[0]} is zero (norm {norms[zero[0]]:.1e}). "
-            "Drop it, or fit fewer components."
+            f"{who} must be directions; atom {zero[0]} is zero (norm {norms[zero[0]]:.1e}; the largest is "
+            f"{norms.max():.1e}). Drop it, or fit fewer components."
         )
     if np.all(np.abs(norms - 1) <= UNIT_TOL):
         return array

@@ -194,3 +194,10 @@ def test_the_page_of_the_commands_is_up_to_date():
     """docs/cli.md is what ``python -m fedica.cli.pages`` prints."""
     page = Path(__file__).parents[2] / "docs" / "cli.md"
     assert page.read_text(encoding="utf-8") == cli_page()
+
+
+def test_a_study_that_names_an_identifier_says_so(place):
+    """Every client would fit it, because the study tells it to."""
+    Path("names.txt").write_text("x\npatient_id\ny\n")
+    told = run("study new --id s --features names.txt -o other.json").stderr
+    assert "Study 's' has the feature 'patient_id', which is an identifier, by its name" in told

@@ -188,6 +188,15 @@ def test_without_pip_one_sentence_says_so(index, monkeypatch, tmp_path):
         fetch(make_wheel(index))
 
 
+def test_a_file_called_pip_in_the_current_folder_is_not_run(index, monkeypatch, tmp_path):
+    """A folder of downloads may hold anything."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "pip.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path / "here")
+    assert fetch(make_wheel(index))["numbers.csv"].read_bytes() == NUMBERS
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_cache_folder_that_cannot_be_made(index, monkeypatch, tmp_path):
     """A file stands where the folder should be."""
     (tmp_path / "file").touch()

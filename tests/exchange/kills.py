@@ -61,7 +61,9 @@ def writers() -> list[Writer]:
     aggregates = [replace(aggregate, method=f"version-{i}") for i in range(2)]
     return [
         Writer(lambda i, path: exchange.write_contribution(contributions[i], path), look_at_file, "write_contribution"),
-        Writer(lambda i, path: exchange.write_folder(aggregates[i], path), look_at_folder, "write_folder"),
+        Writer(
+            lambda i, path: exchange.write_folder(aggregates[i], path, min_support=1), look_at_folder, "write_folder"
+        ),
     ]
 
 

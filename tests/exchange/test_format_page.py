@@ -66,7 +66,7 @@ def test_every_column_stands_on_the_page(
     sections: dict[str, str], aggregate: Aggregate, provenance: list[Provenance], tmp_path: Path
 ) -> None:
     """Whatever the tables and the summary hold is named on the page."""
-    write_folder(aggregate, tmp_path / "out", provenance=provenance)
+    write_folder(aggregate, tmp_path / "out", provenance=provenance, min_support=1)
     section = sections["The result folder"]
     for name in FILES:
         assert f"`{name}`" in section, name

@@ -89,9 +89,9 @@ def test_only_the_public_file_can_be_read_by_others(tmp_path, aggregate, provena
     """Whatever the umask, all else in a result folder is the coordinator's alone."""
     old = os.umask(umask)
     try:
-        write_folder(aggregate, tmp_path / "result", provenance=provenance)
+        write_folder(aggregate, tmp_path / "result", provenance=provenance, min_support=1)
         write_details(aggregate, tmp_path / "details.safetensors")
-        write_aggregate(aggregate, tmp_path / "public.safetensors")
+        write_aggregate(aggregate, tmp_path / "public.safetensors", min_support=1)
     finally:
         os.umask(old)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "result").iterdir()}

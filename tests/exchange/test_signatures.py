@@ -27,6 +27,7 @@ from fedica.exchange import (
 )
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.format import parse, serialise
+from fedica.exchange.signatures import exposed_key_note
 from fedica.records import Contribution, Study
 from fedica.workflow.combine import combine
 
@@ -187,7 +188,7 @@ def test_a_clients_name_does_not_lead_out_of_the_folder(tmp_path: Path, client: 
 
 def test_one_key_stands_for_one_client(key: SigningKey, tmp_path: Path) -> None:
     """The same key for two names, or two keys for one name, are refused when they are loaded."""
-    with pytest.raises(InputError, match="client 'a': a public key has 64 hexadecimal digits; got 'AB'"):
+    with pytest.raises(InputError, match="client 'a': a public key must be 64 hexadecimal digits; got 'AB'"):
         TrustedKeys({"a": "AB"})
     with pytest.raises(InputError, match="clients 'a' and 'b' have the same key"):
         TrustedKeys({"a": key.public, "b": key.public})
@@ -195,6 +196,61 @@ def test_one_key_stands_for_one_client(key: SigningKey, tmp_path: Path) -> None:
     (tmp_path / "b.pub").write_bytes(public.read_bytes())
     with pytest.raises(FormatError, match="another key for client 'a'"):
         read_trusted_keys(tmp_path)
+
+
+SMALL_ORDER = {
+    "0100000000000000000000000000000000000000000000000000000000000000": 1,
+    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f": 2,
+    "0000000000000000000000000000000000000000000000000000000000000000": 4,
+    "0000000000000000000000000000000000000000000000000000000000000080": 4,
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05": 8,
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85": 8,
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a": 8,
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa": 8,
+}
+"""All points of the curve whose order divides 8, as RFC 8032 writes them."""
+NOT_CANONICAL = ("ee" + 30 * "ff" + "7f", "ed" + 30 * "ff" + "7f", 32 * "ff")
+
+
+@pytest.mark.parametrize("public", [*SMALL_ORDER, *NOT_CANONICAL])
+def test_a_key_for_which_anybody_can_sign_is_refused(public: str, tmp_path: Path) -> None:
+    """Keys of small order, and the same in another form: in Python and in files."""
+    with pytest.raises(InputError, match="client 'a': a public key must be one that fedica keygen makes"):
+        TrustedKeys({"a": public})
+    card = {"format": "fedica.key", "version": "1", "client": "a", "ed25519": public}
+    (tmp_path / "a.pub").write_text(json.dumps(card))
+    with pytest.raises(FormatError, match=r"a\.pub: 'ed25519' must be one that fedica keygen makes"):
+        read_trusted_keys(tmp_path)
+
+
+def test_keys_with_capital_endings_are_read(tmp_path: Path) -> None:
+    """As some systems write them: in the folder of trusted keys, and beside the private one."""
+    private, public = keygen("client-07", tmp_path)
+    public.rename(tmp_path / "client-07.PUB")
+    assert read_trusted_keys(tmp_path)["client-07"] == read_signing_key(private).public
+    assert read_signing_key(private).client == "client-07"
+
+
+def test_a_key_without_a_signature_is_refused_also_where_no_key_is_trusted(
+    contribution: Contribution, key: SigningKey
+) -> None:
+    """And a signature without a key, and what has not the form of one: nobody takes such a file for a signed one."""
+    container = parse(contribution_to_bytes(contribution, key=key), CONTRIBUTION, "file")
+    for change in ({"signature": None}, {"key": None}, {"key": "AB"}, {"signature": "x" * 128}):
+        metadata = {k: v for k, v in {**container.metadata, **change}.items() if v is not None}
+        with pytest.raises(ContributionError, match="must have 'key' and 'signature', of 64 and 128 hexadecimal"):
+            contribution_from_bytes(b"".join(serialise(metadata, container.tensors)))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere files have no modes")
+def test_a_private_key_that_others_can_read_is_told_of(tmp_path: Path) -> None:
+    """As keygen leaves it there is nothing to say."""
+    private, _ = keygen("client-07", tmp_path)
+    assert exposed_key_note(private) == ()
+    private.chmod(0o640)
+    (note,) = exposed_key_note(private)
+    assert "its mode is 0640" in note
+    assert f"chmod 600 {private}" in note
 
 
 def test_a_folder_of_keys_that_cannot_be_trusted_is_refused(tmp_path: Path) -> None:
@@ -207,7 +263,7 @@ def test_a_folder_of_keys_that_cannot_be_trusted_is_refused(tmp_path: Path) -> N
     (tmp_path / "b.pub").write_text('{"format":"fedica.key","version":"1","client":"b","ed25519":"00"}')
     with pytest.raises(FormatError, match="64 hexadecimal digits; got '00'"):
         read_trusted_keys(tmp_path)
-    (tmp_path / "b.pub").write_text(json.dumps({"format": "fedica.key", "version": "1", "ed25519": "00" * 32}))
+    (tmp_path / "b.pub").write_text(json.dumps({"format": "fedica.key", "version": "1", "ed25519": "07" * 32}))
     with pytest.raises(FormatError, match=r"b\.pub: a client's name must be a text"):
         read_trusted_keys(tmp_path)
 

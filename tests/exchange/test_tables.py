@@ -33,15 +33,17 @@ def test_mixing_has_one_row_a_feature(aggregate: Aggregate) -> None:
 
 def test_components_have_one_row_each(aggregate: Aggregate) -> None:
     """Support, spread, norm of the centre, and whether the component means anything."""
-    assert rows(components_table(aggregate))[1] == {
+    assert rows(components_table(aggregate, np.array([True, False])))[1] == {
         "component": "1",
         "support": "1",
         "spread_degrees": "12.0",
         "centre_norm": "0.5",
         "degenerate": "false",
         "median_gap": "1e-12",
+        "weighted_support": "",
+        "published": "false",
     }
-    assert rows(components_table(replace(aggregate, certificate=None)))[0]["median_gap"] == ""
+    assert rows(components_table(replace(aggregate, certificate=None), np.array([True, False])))[0]["median_gap"] == ""
 
 
 def test_clients_have_one_row_each(aggregate: Aggregate, provenance: list[Provenance]) -> None:

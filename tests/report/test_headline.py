@@ -45,6 +45,24 @@ def test_the_outlying_are_named_with_their_reason(share):
     assert str(said).endswith(f" and {len(bad) - MAX_NAMED} more." if len(bad) > MAX_NAMED else ").")
 
 
+@pytest.mark.parametrize("n_clients", [2, 3])
+def test_unrelated_clients_do_not_agree(n_clients):
+    """Nobody agrees: that is said, and the tone is bad."""
+    rng = np.random.default_rng(1)
+    unrelated = [Contribution(f"c{k}", rng.standard_normal((20, 4)), 5000) for k in range(n_clients)]
+    said = headline(aggregate(unrelated, 4))
+    assert str(said).startswith(f"Nobody agrees: the atoms of the {n_clients} clients are no more alike than chance")
+    assert said.tone == "bad"
+    assert ("Two clients disagree" if n_clients == 2 else "Do not rely on it") in said.warning
+
+
+def test_two_clients_that_agree_are_told_to():
+    """Also where their atoms are a few degrees apart."""
+    said = headline(aggregate(federation(2, random_state=3), 4))
+    assert str(said) == "2 of 2 clients agree on 4 components."
+    assert (said.tone, said.warning) == ("good", "")
+
+
 def test_one_doubted_client_is_singular():
     """It reads "1 is outlying", with the number of its place in the federation."""
     rng = np.random.default_rng(0)

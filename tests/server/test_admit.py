@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fedica import Contribution, Study, aggregate
 from fedica.errors import ContributionError, InputError, OptionError
 from fedica.records import CONTRIBUTION_FIELDS
 from fedica.server import METHODS, admit
-from fedica.server.admit import MUST_AGREE, screen
+from fedica.server.admit import screen
+from fedica.server.missing_features import fill_features
+from fedica.server.terms import MUST_AGREE
 
 
 def contribution(client, d=3, **terms):
@@ -26,6 +32,18 @@ def test_the_order_depends_on_the_atoms_alone():
     assert np.all(np.diff(one.client_of_atom) >= 0)
     assert sorted(np.bincount(one.client_of_atom)) == [1, 2, 2, 3]
     assert [dict(zip("abcd", "dcba", strict=True))[name] for name in one.clients] == list(other.clients)
+
+
+def test_names_decide_on_no_tie():
+    """Atoms that are the same to six digits, or to the last: the digits decide, then the samples, and names never."""
+    first, second = np.linalg.qr(np.random.default_rng(0).standard_normal((2, 5, 3)))[0]
+    sent = [(first, 10), (first + 1e-9, 10), (first, 20), (second, 10), (first - 1e-9, 10)]
+    one, other = (
+        admit([Contribution(name, atoms, n) for name, (atoms, n) in zip(names, sent, strict=True)])
+        for names in ("abcde", "edcba")
+    )
+    assert np.array_equal(one.atoms.whole(), other.atoms.whole())
+    assert np.array_equal(one.n_samples, other.n_samples)
 
 
 def test_swapping_names_changes_no_bit_of_the_result(make_federation):
@@ -72,6 +90,145 @@ def test_who_disagrees_with_most_is_rejected_by_name(term, minority, majority):
     assert [r.client for r in admitted.rejected] == ["odd"]
     assert (admitted.rejected[0].kind, admitted.rejected[0].numbers["term"]) == ("term-differs", term)
     assert getattr(admitted.terms, term) == majority
+
+
+NAMES = ["x", "y", "z"]
+OTHER_NAMES = ["u", "v", "w"]
+TERMS = {
+    "study": ("s1", "s2"),
+    "independence": ("samples", "features"),
+    "mixing": ("general", "orthogonal"),
+    "grid": ("2 mm", "3 mm"),
+    "features": (NAMES, OTHER_NAMES),
+}
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_where_most_are_silent_two_that_differ_are_refused_and_nobody_else(term):
+    """Twenty clients declare nothing: the reason of the two names the term, and the term is not part of the result."""
+    group = [contribution(f"silent-{k:02d}") for k in range(20)]
+    odd = [contribution(f"odd-{k}", **{term: TERMS[term][k]}) for k in range(2)]
+    admitted = admit([*odd, *group], on_bad="reject")
+    assert sorted(admitted.clients) == [c.client for c in group]
+    assert [(x.client, x.kind) for x in admitted.rejected] == [("odd-0", "no-majority"), ("odd-1", "no-majority")]
+    assert f"do not agree on {term}: 1 say" in admitted.rejected[0].reason
+    assert "20 say nothing. A value holds when more than half of all clients declare it" in admitted.rejected[0].reason
+    assert getattr(admitted.terms, term, None) is None
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_few_that_agree_with_each_other_set_no_term(term):
+    """Two clients declare what twenty do not: all are admitted, and the term is not part of the result."""
+    group = [contribution(f"silent-{k:02d}") for k in range(20)]
+    few = [contribution(f"few-{k}", **{term: TERMS[term][1]}) for k in range(2)]
+    admitted = admit([*few, *group])
+    assert len(admitted.clients) == 22
+    assert getattr(admitted.terms, term, None) is None
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_term_holds_when_more_than_half_of_all_clients_declare_it(term):
+    """Eleven of twenty: the silent agree. Ten of twenty: nothing is decided."""
+    for n_declaring, expected in ((11, 1), (10, 0)):
+        group = [contribution(f"c{k:02d}", **{term: TERMS[term][0]}) for k in range(n_declaring)]
+        group += [contribution(f"silent-{k}") for k in range(20 - n_declaring)]
+        admitted = admit(group)
+        assert len(admitted.clients) == 20
+        assert (getattr(admitted.terms, term, None) is not None) == (bool(expected) and term != "grid")
+
+
+def test_terms_are_decided_over_all_clients_not_over_those_that_are_left():
+    """Clients of another study are refused, and have voted on the grid all the same: no order of checks matters."""
+    group = [contribution(f"c{k:02d}", study="s1") for k in range(7)]
+    group += [contribution(f"moved-{k}", study="s1", grid="3 mm") for k in range(4)]
+    group += [contribution(f"other-{k}", study="s2", grid="2 mm") for k in range(4)]
+    rejected = {x.client: x.numbers["term"] for x in admit(group, on_bad="reject").rejected}
+    assert {client[:5] for client, term in rejected.items() if term == "study"} == {"other"}
+    assert {client[:5] for client, term in rejected.items() if term == "grid"} == {"moved"}
+
+
+def test_the_order_of_arrival_and_the_names_decide_on_no_term():
+    """However many declare what: shuffling contributions, or exchanging names, changes nothing."""
+    rng = np.random.default_rng(3)
+    declared = [{}, {"grid": "2 mm"}, {"grid": "3 mm"}, {"features": NAMES}, {"features": NAMES[::-1]}]
+    for _ in range(30):
+        terms = [declared[k] for k in rng.integers(0, len(declared), 9)]
+        names, order = rng.permutation(9), rng.permutation(9)
+        one = screen([contribution(f"c{k}", **own) for k, own in enumerate(terms)])
+        other = screen([contribution(f"c{names[k]}", **terms[k]) for k in order])
+        assert one.features == other.features
+        assert {f"c{names[int(c.client[1:])]}" for c in one.contributions} == {c.client for c in other.contributions}
+
+
+def test_clients_without_names_are_kept_where_one_order_of_the_names_is_agreed_on():
+    """Most name their features in one order: who names none has it too. In several orders: nobody knows which."""
+    one_order = [contribution(f"c{k}", features=NAMES) for k in range(4)]
+    admitted = admit([*one_order, contribution("unnamed"), contribution("unnamed-2"), contribution("unnamed-3")])
+    assert len(admitted.clients) == 7
+    orders = [["x", "y", "z"], ["y", "x", "z"], ["z", "x", "y"], ["x", "z", "y"]]
+    several = [contribution(f"c{k}", features=order) for k, order in enumerate(orders)]
+    admitted = admit([*several, contribution("unnamed")], on_bad="reject")
+    assert [(x.client, x.kind) for x in admitted.rejected] == [("unnamed", "unordered-features")]
+    assert admitted.terms.features == ("x", "y", "z")
+
+
+@pytest.mark.parametrize("may_lack_features", [False, True])
+def test_two_that_name_features_do_not_outvote_twenty_that_name_none(may_lack_features):
+    """Also where missing features are filled: clients of .npy files are not refused for the names of others."""
+    group = [contribution(f"c{k:02d}", d=4) for k in range(20)]
+    few = [contribution(f"few-{k}", d=4, features=["a", "b", "c", "d"]) for k in range(2)]
+    short = [contribution("short", d=3, features=NAMES)]
+    screened = screen([*group, *few, *short], may_lack_features=may_lack_features)
+    assert len(screened.contributions) == 20
+    assert screened.features is None
+    assert {x.client for x in screened.rejected} == {"few-0", "few-1", "short"}
+
+
+class TestWithAStudy:
+    """No set of fewer than half of the clients can refuse an honest client, stop the run, or set a term."""
+
+    STUDY = Study("s", ["x", "y", "z"], mixing="general")
+    LIES = (
+        {"study": "s2"},
+        {"study": None},
+        {"independence": "features"},
+        {"mixing": "orthogonal"},
+        {"grid": "3 mm"},
+        {"grid": "4 mm"},
+        {"reference": "average"},
+        {"features": ["x", "y", "w"]},
+        {"features": ["z", "y", "x"]},
+        {"d": 4},
+        {"d": 2, "features": ["x", "y"]},
+    )
+    HONEST = ({}, {"grid": "2 mm"}, {"features": ["x", "y", "z"]}, {"features": ["z", "x", "y"]}, {"mixing": "general"})
+
+    @given(data=st.data(), n_hostile=st.integers(1, 5), may_lack_features=st.booleans())
+    @settings(max_examples=100, deadline=None)
+    def test_a_hostile_minority_changes_nothing_for_the_others(self, data, n_hostile, may_lack_features):
+        """Whatever a minority declares, in whatever combination."""
+        lies = st.lists(st.sampled_from(self.LIES), max_size=4).map(lambda some: dict(ChainMap(*some)))
+        hostile = [self.client(f"hostile-{k}", data.draw(lies)) for k in range(n_hostile)]
+        n_honest = data.draw(st.integers(n_hostile + 1, 8))
+        honest = [self.client(f"honest-{k}", data.draw(st.sampled_from(self.HONEST))) for k in range(n_honest)]
+        everyone = data.draw(st.permutations([*hostile, *honest]))
+        screened = screen(everyone, study=self.STUDY, may_lack_features=may_lack_features)
+        kept = {c.client: c for c in screened.contributions}
+        assert {c.client for c in honest} <= kept.keys()
+        assert screened.features == ("x", "y", "z")
+        filled = fill_features(screened.contributions, features=screened.features, n_components=2)
+        terms = aggregate(filled.contributions, 2).terms  # nothing is refused any more
+        assert (terms.study, terms.independence, terms.mixing) == ("s", "samples", "general")
+        assert all(c.grid in (None, "2 mm") for c in screened.contributions)
+
+    @staticmethod
+    def client(name, declared):
+        """Give a contribution to the study that declares this besides, as far as it can."""
+        d = declared.get("d", len(declared.get("features", "xyz")))
+        named = {k: v for k, v in declared.items() if k != "d"}
+        if "features" in named and len(named["features"]) != d:
+            del named["features"]
+        return contribution(name, d=d, **{"study": "s", **named})
 
 
 def test_no_majority_is_not_guessed():
@@ -153,6 +310,13 @@ def test_two_different_messages_under_one_name_are_both_refused():
         assert admitted.rejected[0].client == "a"
 
 
+def test_the_same_atoms_on_other_terms_are_another_message():
+    """Which of the two counts would otherwise depend on which arrived first."""
+    twin = contribution("a", grid="3 mm")
+    for order in ([contribution("a"), twin], [twin, contribution("a")]):
+        assert [x.kind for x in screen([*order, contribution("b")]).rejected] == ["duplicate-name"]
+
+
 def test_reordered_features_are_put_right():
     """The same feature names in another order mean the same atoms."""
     rng = np.random.default_rng(1)
@@ -177,11 +341,11 @@ def test_other_feature_names_are_refused():
 
 def test_voxels_of_another_grid_are_other_places():
     """The same names in another grid are refused; who does not say where its voxels are is believed."""
-    group = [contribution(f"c{k}", features=["0,0,0", "0,0,1", "0,1,0"], grid="2 mm") for k in range(2)]
+    group = [contribution(f"c{k}", features=["0,0,0", "0,0,1", "0,1,0"], grid="2 mm") for k in range(3)]
     silent = contribution("silent", features=["0,0,0", "0,0,1", "0,1,0"], reference="average")
     moved = contribution("moved", features=["0,0,0", "0,0,1", "0,1,0"], grid="3 mm")
-    assert len(admit([*group, silent]).clients) == 3
-    with pytest.raises(ContributionError, match="client 'moved' declares grid '3 mm'; 2 other clients have '2 mm'"):
+    assert len(admit([*group, silent]).clients) == 4
+    with pytest.raises(ContributionError, match="client 'moved' declares grid '3 mm'; 3 other clients have '2 mm'"):
         admit([*group, silent, moved])
 
 

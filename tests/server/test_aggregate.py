@@ -295,7 +295,7 @@ def test_any_federation_gives_finite_numbers_or_one_clear_error(seed, method, ki
     A = rng.standard_normal((d, r))
 
     def atoms():
-        n = int(rng.integers(1, r + 2))
+        n = int(rng.integers(1, min(r + 1, d) + 1))
         return [
             rng.standard_normal((d, n)),
             A[:, rng.integers(0, r, n)],

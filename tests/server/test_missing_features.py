@@ -118,6 +118,43 @@ def test_a_hostile_client_with_few_features_spoils_nothing(clients):
     assert got < 1.1 * error(aggregate(whole[1:], R).mixing, clients.mixing)
 
 
+@pytest.mark.parametrize("n_components", [R, None])
+@pytest.mark.parametrize("n_hostile", [1, 3])
+def test_clients_with_as_many_atoms_as_features_do_not_outweigh_those_that_lack_some(clients, n_components, n_hostile):
+    """They have all features and nobody else has: they decide neither on the components nor on their number."""
+    rng = np.random.default_rng(4)
+    lacking = [partial(c, np.sort(rng.choice(D, 10, replace=False))) for c in clients.clients[n_hostile:]]
+    basis = np.linalg.qr(rng.standard_normal((D, D)))[0]
+    first = replace(partial(clients.clients[0], range(D)), atoms=basis)
+    full = [
+        replace(first, client=f"h{k}", atoms=basis + 1e-3 * k * rng.standard_normal((D, D))) for k in range(n_hostile)
+    ]
+
+    def result(group):
+        filled = fill_features(group, features=NAMES, n_components=n_components)
+        return aggregate(filled.contributions, n_components).mixing
+
+    assert error(result([*full, *lacking]), clients.mixing) < 1.1 * error(result(lacking), clients.mixing)
+
+
+@pytest.mark.parametrize("reference", [None, "average"])
+def test_atoms_that_vanish_on_common_features_stop_nobody(clients, reference):
+    """One in a single feature that others lack, one that is constant: the result is that of the other atoms."""
+    rng = np.random.default_rng(5)
+    lacking = [partial(c, np.sort(rng.choice(D, 10, replace=False))) for c in clients.clients[2:]]
+    lacking = [replace(c, reference=reference) for c in lacking]
+    whole = replace(partial(clients.clients[0], range(D)), reference=reference)
+    odd = np.column_stack([np.eye(D)[:, -1], np.ones(D)])
+    hostile = [replace(whole, client="few", atoms=odd), replace(whole, atoms=np.hstack([whole.atoms, odd]))]
+    filled = fill_features([*hostile, *lacking], features=NAMES, n_components=R)
+    assert len(filled.contributions) == 12
+    with_them, without = (
+        aggregate(fill_features(group, features=NAMES, n_components=R).contributions, R).mixing
+        for group in ([*hostile, *lacking], [whole, *lacking])
+    )
+    assert error(with_them, without) < 0.05
+
+
 def test_nothing_is_touched_when_nothing_is_missing(clients):
     """The same records come out, bit by bit."""
     whole = [partial(c, range(D)) for c in clients.clients[:3]]

@@ -12,7 +12,7 @@ from fedica.exchange import keygen, read_aggregate, read_folder, read_signing_ke
 from fedica.exchange.aggregates import aggregate_to_bytes
 from fedica.records import Contribution, Study
 from fedica.server import aggregate
-from fedica.workflow import combine
+from fedica.workflow import combine, export
 
 NAMES = [f"f{i}" for i in range(6)]
 
@@ -97,10 +97,99 @@ def test_only_what_trusted_keys_signed_comes_in(tmp_path, inbox, small_contribut
     assert "signed" in refused["client-1"]
     assert "another study" in refused["client-2"]
     assert [x.kind for x in combined.aggregate.rejected] == ["other-study", "unsigned", "other-key"]
-    with pytest.raises(ContributionError, match="all are required"):
+    with pytest.raises(InputError, match="all are required, and 2 clients with a trusted key sent nothing: 'client-1'"):
         combine(inbox, **options, require_all=True)
     (inbox / "client-5.safetensors").unlink()
     assert any("'client-5'" in note for note in combine(inbox, **options, min_clients=1).notes)
+
+
+@pytest.fixture
+def signed(tmp_path, inbox, small_contributions):
+    """The five files, signed for study s, and what the coordinator knows."""
+    private = {}
+    for contribution in small_contributions:
+        secret, public = keygen(contribution.client, tmp_path / "private")
+        (tmp_path / "keys").mkdir(exist_ok=True)
+        (tmp_path / "keys" / public.name).write_bytes(public.read_bytes())
+        private[contribution.client] = read_signing_key(secret)
+        add(inbox, replace(contribution, study="s"), key=private[contribution.client])
+    return private, {"trust_keys": tmp_path / "keys", "study": Study("s", NAMES, n_components=4)}
+
+
+def test_an_older_signed_message_does_not_knock_a_client_out(tmp_path, inbox, small_contributions, signed):
+    """The highest number counts, and that is said; so it is whatever the files are called, and for another study."""
+    private, options = signed
+    own = replace(small_contributions[0], study="s")
+    older = replace(own, atoms=own.atoms[:, ::-1] + 0.01, serial=2)
+    for name, message in (("0", replace(own, serial=5)), ("z", older), ("y", replace(older, study="old", serial=9))):
+        write_contribution(message, inbox / f"{name}.safetensors", key=private[own.client])
+    combined = combine(inbox, **options)
+    assert len(combined.aggregate.clients) == 5
+    assert [x.kind for x in combined.aggregate.rejected] == ["other-study"]
+    assert "client 'client-1' sent messages of 3 different numbers: number 5, the highest, counts." in combined.notes
+    (provenance,) = [x for x in combined.provenance if x.client == own.client]
+    assert provenance.source == str(inbox / "0.safetensors")
+    write_contribution(replace(older, serial=5), inbox / "x.safetensors", key=private[own.client])
+    assert "duplicate-name" in {x.kind for x in combine(inbox, **options).aggregate.rejected}
+
+
+def test_without_keys_a_number_is_no_reason_to_believe_a_message(inbox, small_contributions):
+    """Anybody can write a higher one: both are refused."""
+    own = small_contributions[0]
+    write_contribution(replace(own, atoms=own.atoms + 0.01, serial=7), inbox / "later.safetensors")
+    combined = combine(inbox, n_components=4)
+    assert [(x.client, x.kind) for x in combined.aggregate.rejected] == [("client-1", "duplicate-name")]
+
+
+def test_an_unsigned_file_in_an_absent_clients_name_is_not_its_message(inbox, small_contributions, signed):
+    """The client is named as absent all the same."""
+    _, options = signed
+    add(inbox, replace(small_contributions[0], study="s"))  # unsigned, in the place of the signed one
+    notes = combine(inbox, **options).notes
+    assert "1 clients with a trusted key sent nothing: 'client-1'." in notes
+
+
+def test_two_insiders_with_another_grid_refuse_nobody(inbox, small_contributions, signed):
+    """With a study and keys, and everybody else silent or of one grid."""
+    private, options = signed
+    for grid, contribution in zip(("2 mm", "3 mm"), small_contributions[:2], strict=True):
+        add(inbox, replace(contribution, study="s", grid=grid), key=private[contribution.client])
+    combined = combine(inbox, **options)
+    assert len(combined.aggregate.clients) == 5
+    assert combined.aggregate.terms.mixing == "general"
+
+
+def test_what_few_clients_have_is_withheld_and_told_of(tmp_path, inbox, small_contributions):
+    """The result and the details keep all components; the public file, the table and the export have the others."""
+    whole = aggregate(small_contributions, 4)
+    for k in range(2, 5):  # these three lack the last component
+        own = small_contributions[k]
+        add(inbox, replace(own, atoms=own.atoms[:, whole.labels[whole.client_of_atom == k] < 3]))
+    combined = combine(inbox, tmp_path / "result", n_components=4)
+    folder = read_folder(tmp_path / "result")
+    n_withheld = folder.summary["n_withheld"]
+    assert n_withheld >= 1
+    assert combined.aggregate.n_components == folder.aggregate.n_components == 4
+    np.testing.assert_array_equal(folder.public.mixing, combined.aggregate.mixing[:, : 4 - n_withheld])
+    assert any(f"{n_withheld} of 4 components are withheld" in note for note in combined.notes)
+    again = combine(inbox, tmp_path / "again", n_components=4, like=tmp_path / "result")
+    assert again.change.places.tolist() == [0, 1, 2, 3]
+    exported = export(tmp_path / "result", tmp_path / "mixing.csv")
+    assert "withheld" in exported.notes[0]
+    assert (tmp_path / "mixing.csv").read_bytes() == (tmp_path / "result" / "mixing.csv").read_bytes()
+    everything = combine(inbox, tmp_path / "all", n_components=4, min_support=1)
+    assert read_folder(tmp_path / "all").public.n_components == 4
+    assert not any("withheld" in note for note in everything.notes)
+
+
+def test_two_clients_have_no_public_file_unless_told_so(tmp_path, inbox, small_contributions):
+    """A column of two clients' result could be one client's own atom."""
+    pair = [inbox / f"{c.client}.safetensors" for c in small_contributions[:2]]
+    combined = combine(pair, tmp_path / "result", n_components=4)
+    assert not (tmp_path / "result" / "aggregate.safetensors").exists()
+    assert any("4 of 4 components are withheld from the clients" in note for note in combined.notes)
+    combine(pair, tmp_path / "result", n_components=4, min_support=2)
+    assert read_aggregate(tmp_path / "result" / "aggregate.safetensors").n_components == 4
 
 
 def test_contributions_to_another_study_or_on_other_terms_are_left_out(inbox, small_contributions):

@@ -155,3 +155,28 @@ def test_data_of_low_rank_sends_fewer_atoms_than_the_study_has(tmp_path, small_f
     assert any("2 independent directions, fewer than the 4 components" in note for note in sent.notes)
     with pytest.raises(DataError, match="rank"):
         contribute(tmp_path / "two.npy", client="a", study=study, n_components=4)
+
+
+def test_messages_of_a_client_are_numbered_by_the_file_that_they_replace(tmp_path, data_file):
+    """The first has no number; the same again has the same bytes; another one has the next number; or as told."""
+    path = tmp_path / "a.safetensors"
+    first = contribute(data_file, path, n_components=4)
+    assert first.contribution.serial is None
+    assert contribute(data_file, path, n_components=4).data == first.data
+    second = contribute(data_file, path, n_components=3)
+    assert second.contribution.serial == 1
+    assert contribute(data_file, path, n_components=3).data == second.data
+    assert contribute(data_file, path, n_components=4).contribution.serial == 2
+    assert contribute(data_file, path, n_components=4, serial=7).contribution.serial == 7
+    assert contribute(data_file, path, n_components=3, client="b").contribution.serial is None
+
+
+def test_a_key_that_others_can_read_and_an_identifier_of_the_study_are_told_of(tmp_path, small_federation):
+    """The client hears of both before it sends."""
+    private, _ = keygen("a", tmp_path)
+    private.chmod(0o644)
+    names = ["patient_id", *NAMES[1:]]
+    np.savetxt(tmp_path / "d.csv", small_federation.clients[0].X, delimiter=",", header=",".join(names), comments="")
+    notes = contribute(tmp_path / "d.csv", study=Study("s", names), n_components=4, key=private).notes
+    assert any("other users of this machine can use this private key" in note for note in notes)
+    assert any("study 's' has the feature 'patient_id', which is an identifier, by its name" in note for note in notes)

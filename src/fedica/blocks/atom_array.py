@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedica.arrays import UNIT_TOL, Array, BoolArray, unit
+from fedica.arrays import NEAR_ZERO, UNIT_TOL, Array, BoolArray, unit_of_any_scale
 from fedica.blocks.columns import Columns, columns_of
 from fedica.errors import ContributionError
 from fedica.records import AtomArray
@@ -33,8 +33,9 @@ def columns_of_atom_array(array: AtomArray) -> Columns:
                 f"{int(n_unusable) - 1} others are. Leave such clients out of the array.",
                 name,
             )
-    return columns.seen(unit, columns.n_rows) if n_stretched else columns
+    return columns.seen(unit_of_any_scale, columns.n_rows) if n_stretched else columns
 
 
 def _usable(squares: Array) -> BoolArray:
-    return np.asarray(np.isfinite(squares) & (squares > 1e-24))
+    finite = np.isfinite(squares)
+    return np.asarray(finite & (squares > NEAR_ZERO**2 * squares.max(where=finite, initial=0.0)))

@@ -49,6 +49,10 @@ def aggregate(
         bool, Option("--require-all", help="Refuse the whole result if one contribution is refused or absent.")
     ] = False,
     like: Annotated[Path | None, option("OLD", "Keep the order and signs of an earlier result.")] = None,
+    min_support: Annotated[
+        int,
+        option("N", "Withhold components in which fewer clients count; 1 publishes single clients' own atoms.", min=1),
+    ] = 3,
     report: Annotated[
         bool, Option("--report", help="Write report.html into the result folder: one page for people.")
     ] = False,
@@ -77,6 +81,7 @@ def aggregate(
             study=study,
             require_all=require_all,
             like=like,
+            min_support=min_support,
             progress=out.progress,
         )
         if report:
@@ -84,16 +89,17 @@ def aggregate(
 
             write_report(output, command=shlex.join(["fedica", *sys.argv[1:]]))
     out.notes(combined.notes)
-    if out.result(_fields(combined)):
-        _print(out, combined)
+    if out.result(_fields(combined, min_support)):
+        _print(out, combined, min_support)
 
 
-def _fields(combined: Combined) -> dict[str, Any]:
-    from fedica.exchange import summarise
+def _fields(combined: Combined, min_support: int) -> dict[str, Any]:
+    from fedica.exchange import published, summarise
 
     result = combined.aggregate
     return {
         **summarise(result, combined.provenance),
+        "n_withheld": int((~published(result, min_support)).sum()),
         "path": combined.path,
         "change": _change_fields(combined),
         "notes": list(combined.notes),
@@ -114,30 +120,36 @@ def _change_fields(combined: Combined) -> dict[str, Any] | None:
     }
 
 
-def _print(out: Output, combined: Combined) -> None:
+def _print(out: Output, combined: Combined, min_support: int) -> None:
+    from fedica.exchange import published
+
     result = combined.aggregate
     d, r = result.mixing.shape
     out.text(f"{r} components of {d} features from {len(result.clients)} clients, by {result.method}.")
-    degenerate = set(result.degenerate.tolist())
-    rows = [
-        [str(a), str(result.support[a]), f"{result.spread[a]:.2f}", "its atoms cancel" if a in degenerate else ""]
-        for a in range(r)
-    ]
+    degenerate, goes = set(result.degenerate.tolist()), published(result, min_support)
+    remarks = [("its atoms cancel" if a in degenerate else "") if goes[a] else "withheld" for a in range(r)]
+    rows = [[str(a), str(result.support[a]), f"{result.spread[a]:.2f}", remarks[a]] for a in range(r)]
     out.table(["component", "clients", "spread in degrees", "<"], rows)
     out.lines(*_change_lines(combined))
     if result.rejected:
         out.table(["left out", "<why"], [[x.client, x.reason] for x in result.rejected])
     _print_doubted(out, result)
-    out.lines(f"{combined.path}: send aggregate.safetensors back to the clients, keep the rest.")
+    if goes.any():
+        out.lines(f"{combined.path}: send aggregate.safetensors back to the clients, keep the rest.")
+    else:
+        out.lines(f"{combined.path}: nothing in it may go to the clients; keep it.")
 
 
 def _print_doubted(out: Output, result: Aggregate) -> None:
-    """Print the clients that are not to be trusted, outlying ones first, and why."""
+    """Print the clients that are not to be trusted, outlying ones first, and why; or that nobody agrees."""
     doubted = sorted(
         (row for row in result.trust or () if row.verdict != "trusted"), key=lambda row: (row.verdict, -row.angle)
     )
     if not doubted:
-        out.text("All clients agree: none is outlying or weak.")
+        from fedica.report import headline
+
+        told = headline(result)
+        out.text(f"{told} {told.warning}" if told.warning else "All clients agree: none is outlying or weak.")
         return
     out.table(["client", "<verdict", "<why"], [[row.client, row.verdict, row.reason] for row in doubted])
     n_out = sum(row.verdict == "outlying" for row in doubted)

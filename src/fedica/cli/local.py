@@ -41,6 +41,9 @@ def local(
         int | None, option("N", "Refuse fewer samples; the study's number holds too.", min=2)
     ] = None,
     key: Annotated[Path | None, option("FILE", "Private key to sign with, from keygen.")] = None,
+    serial: Annotated[
+        int | None, option("N", "Number of this message; by default one more than FILE has, if it is replaced.", min=0)
+    ] = None,
     random_state: Annotated[int, option("N", "Seed of the fit.", min=0)] = 0,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would leave, and write nothing.")] = False,
     out: Output,
@@ -72,6 +75,7 @@ def local(
             drop_missing=drop_missing,
             min_samples=min_samples,
             key=key,
+            serial=serial,
             random_state=random_state,
             keep=use_column if out.may_ask else None,
             options=options,

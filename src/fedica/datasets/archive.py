@@ -146,7 +146,7 @@ def pip_download(archive: Archive, scratch: Path) -> Path:
     requirement.write_text(f"{archive.package}=={archive.version} --hash=sha256:{archive.sha256}\n", encoding="utf-8")
     source = ["--no-binary", ":all:", "--no-build-isolation"]
     kind = source if archive.source else ["--only-binary", ":all:", *archive.platform]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--ignore-requires-python", *kind]
+    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--ignore-requires-python", *kind]
     try:
         done = subprocess.run(  # noqa: S603 - our own words, and no shell
             [*command, "--retries", "2", "--dest", str(target), "--requirement", str(requirement)],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from fedica.arrays import Array, IntArray, check_finite_matrix, check_number, readonly, unit
+from fedica.arrays import Array, IntArray, check_finite_matrix, check_number, readonly, unit_of_any_scale
 from fedica.errors import InputError
 from fedica.matching import match_clients
 
@@ -157,8 +157,8 @@ def theory(atoms: object, client_of_atom: object, truth: object) -> Theory:
 
 
 def _check_inputs(atoms: object, client_of_atom: object, truth: object) -> tuple[Array, IntArray, Array]:
-    columns = unit(check_finite_matrix(atoms, "atoms", "(n_features, n_atoms)"))
-    true = unit(check_finite_matrix(truth, "the true mixing matrix", "(n_features, n_components)"))
+    columns = unit_of_any_scale(check_finite_matrix(atoms, "atoms", "(n_features, n_atoms)"))
+    true = unit_of_any_scale(check_finite_matrix(truth, "the true mixing matrix", "(n_features, n_components)"))
     clients = np.asarray(client_of_atom, dtype=np.int64)
     if columns.shape[0] != true.shape[0]:
         raise InputError(f"atoms must have the {true.shape[0]} features of the truth; got {columns.shape[0]}.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import pinv
 
-from fedica.arrays import Array, IntArray, check_finite_matrix, readonly, unit
+from fedica.arrays import Array, IntArray, check_finite_matrix, readonly, unit_of_any_scale
 from fedica.errors import InputError
 from fedica.matching import match
 
@@ -16,7 +16,7 @@ from fedica.matching import match
 class RecoveryError:
     """The error of an estimate, and the signed permutation that minimises it.
 
-    ``unit(estimate)[:, permutation] * signs`` is compared with ``unit(truth)``.
+    ``estimate[:, permutation] * signs`` is compared with ``truth``, both with columns of norm one.
 
     Parameters
     ----------
@@ -107,4 +107,4 @@ def _pair(estimate: object, truth: object) -> tuple[Array, Array]:
             f"the estimate must have the shape of the truth, {true.shape}; got {found.shape}. "
             "Compare matrices with the same features and number of components."
         )
-    return unit(found), unit(true)
+    return unit_of_any_scale(found), unit_of_any_scale(true)

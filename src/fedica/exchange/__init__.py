@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from fedica.exchange.aggregates import (
+    MIN_SUPPORT,
     PublicAggregate,
     aggregate_from_bytes,
     aggregate_to_bytes,
     public_part,
+    published,
+    published_first,
     read_aggregate,
     write_aggregate,
 )
@@ -36,6 +39,7 @@ from fedica.exchange.signatures import (
 from fedica.exchange.studies import read_study, write_study
 
 __all__ = [
+    "MIN_SUPPORT",
     "Provenance",
     "PublicAggregate",
     "Received",
@@ -55,6 +59,8 @@ __all__ = [
     "file_name",
     "keygen",
     "public_part",
+    "published",
+    "published_first",
     "read_aggregate",
     "read_contribution",
     "read_contributions",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, BoolArray, IntArray, PathLike
+from fedica.arrays import Array, BoolArray, IntArray, PathLike, check_int
 from fedica.errors import FormatError, InputError
 from fedica.exchange.field_values import read_value, read_whole_number, write_value
 from fedica.exchange.files import read_bounded, write_atomic
@@ -19,8 +19,12 @@ from fedica.records.fields import READONLY, check_fields
 from fedica.version import __version__
 
 AGGREGATE = FileKind("fedica.aggregate", max_header=4 * 1024 * 1024, max_numbers=20_000_000)
+WITHHELD = ("n_withheld", "min_support")
+"""Metadata of a file from which components are withheld."""
 TERMS = {x.name for x in fields(Terms)} & CONTRIBUTION_FIELDS.keys()
 """What clients agree on and files tell; ``n_features`` is known from the matrix."""
+MIN_SUPPORT = 3
+"""Clients that must count in a component before it is published: a centre of two can be one client's own atom."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +49,10 @@ class PublicAggregate:
         What the clients agree on.
     fedica : str
         The version of fedica that wrote it.
+    n_withheld : int
+        How many components were found besides, and are not published.
+    min_support : int
+        How many clients count at least in each published component, if some are withheld.
     """
 
     mixing: Array = field(metadata=READONLY)
@@ -55,9 +63,19 @@ class PublicAggregate:
     method: str
     terms: Terms
     fedica: str
+    n_withheld: int = 0
+    min_support: int = 1
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """What is withheld, in one sentence, or nothing."""
+        if not self.n_withheld:
+            return ()
+        are = "component is" if self.n_withheld == 1 else "components are"
+        return (f"{self.n_withheld} more {are} withheld: fewer than {self.min_support} clients count in it.",)
 
     @property
     def n_components(self) -> int:
@@ -72,21 +90,55 @@ class PublicAggregate:
         )
 
 
-def public_part(aggregate: Aggregate) -> PublicAggregate:
-    """Return what the clients get back: nothing in it depends on a client's name."""
+def published(aggregate: Aggregate, min_support: int = MIN_SUPPORT) -> BoolArray:
+    """Tell which components may go to the clients: those in which at least ``min_support`` clients count, (r,)."""
+    check_int(min_support, "min_support", minimum=1)
+    counting = aggregate.support if aggregate.weighted_support is None else aggregate.weighted_support
+    return np.asarray(np.maximum(np.minimum(counting, aggregate.support), 1) >= min_support)
+
+
+def published_first(aggregate: Aggregate, min_support: int = MIN_SUPPORT) -> Aggregate:
+    """Put the components that may go to the clients first, so that these have the same numbers everywhere."""
+    order = np.argsort(~published(aggregate, min_support), kind="stable")
+    return aggregate.renumbered(order, np.ones(order.size))
+
+
+def public_part(aggregate: Aggregate, *, min_support: int = MIN_SUPPORT) -> PublicAggregate:
+    """Return what the clients get back: nothing in it is a single client's, or depends on a client's name.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        What the server computed.
+    min_support : int
+        Components in which fewer clients count are withheld. 1 publishes everything, also one client's own atoms.
+
+    Raises
+    ------
+    InputError
+        If nothing is left.
+    """
+    keep = published(aggregate, min_support)
+    if not keep.any():
+        raise InputError(
+            f"nothing can be published: in no component do {min_support} of the {len(aggregate.clients)} clients "
+            "count, so every column could be one client's own atom. To publish it all the same: --min-support 1."
+        )
     return PublicAggregate(
-        mixing=aggregate.mixing,
-        support=aggregate.support,
-        spread=aggregate.spread,
-        degenerate=np.isin(np.arange(aggregate.n_components), aggregate.degenerate),
+        mixing=aggregate.mixing[:, keep],
+        support=aggregate.support[keep],
+        spread=aggregate.spread[keep],
+        degenerate=np.isin(np.flatnonzero(keep), aggregate.degenerate),
         n_clients=len(aggregate.clients),
         method=aggregate.method,
         terms=aggregate.terms,
         fedica=__version__,
+        n_withheld=int((~keep).sum()),
+        min_support=1 if keep.all() else min_support,
     )
 
 
-def write_aggregate(aggregate: Aggregate | PublicAggregate, path: PathLike) -> None:
+def write_aggregate(aggregate: Aggregate | PublicAggregate, path: PathLike, *, min_support: int = MIN_SUPPORT) -> None:
     """Write the public part of an aggregate to one file, whole or not at all.
 
     Parameters
@@ -95,13 +147,15 @@ def write_aggregate(aggregate: Aggregate | PublicAggregate, path: PathLike) -> N
         What the server computed. Of an `Aggregate`, only the public part is written.
     path : path-like
         The file; an older one is replaced.
+    min_support : int
+        Of an `Aggregate`: components in which fewer clients count are withheld; 1 publishes everything.
     """
-    write_atomic(path, _chunks(aggregate))
+    write_atomic(path, _chunks(aggregate, min_support))
 
 
-def aggregate_to_bytes(aggregate: Aggregate | PublicAggregate) -> bytes:
+def aggregate_to_bytes(aggregate: Aggregate | PublicAggregate, *, min_support: int = MIN_SUPPORT) -> bytes:
     """Return the bytes that `write_aggregate` writes."""
-    return b"".join(_chunks(aggregate))
+    return b"".join(_chunks(aggregate, min_support))
 
 
 def read_aggregate(path: PathLike) -> PublicAggregate:
@@ -132,13 +186,15 @@ def aggregate_from_bytes(data: bytes, *, source: str = "aggregate") -> PublicAgg
         raise FormatError(f"{source}: {error}") from error
 
 
-def _chunks(aggregate: Aggregate | PublicAggregate) -> list[bytes | memoryview]:
-    public = aggregate if isinstance(aggregate, PublicAggregate) else public_part(aggregate)
+def _chunks(aggregate: Aggregate | PublicAggregate, min_support: int) -> list[bytes | memoryview]:
+    public = aggregate if isinstance(aggregate, PublicAggregate) else public_part(aggregate, min_support=min_support)
+    withheld = {name: str(getattr(public, name)) for name in WITHHELD if public.n_withheld}
     metadata = {
         **common_metadata(AGGREGATE),
         "fedica": public.fedica,
         "method": public.method,
         "n_clients": str(public.n_clients),
+        **withheld,
         **terms_metadata(public.terms),
     }
     tensors = {name: getattr(public, name) for name in ("mixing", "support", "spread", "degenerate")}
@@ -196,4 +252,5 @@ def _public(container: Container) -> PublicAggregate:
         method=check_name(metadata.get("method"), "the method"),
         terms=read_terms(metadata, d),
         fedica=metadata.get("fedica", ""),
+        **{name: read_whole_number(metadata[name], f"{source}: {name}") for name in WITHHELD if name in metadata},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from fedica.errors import ContributionError, FormatError, InputError
 from fedica.exchange.field_values import read_value, write_value
 from fedica.exchange.files import read_bounded, sha256, write_atomic
 from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, parse, require_tensor
-from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, sign
+from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, check_signature_fields, sign
 from fedica.records import CONTRIBUTION_FIELDS, Contribution, check_client
 from fedica.records.fields import Form
 from fedica.text import MAX_PATH, show_text
@@ -98,6 +98,22 @@ def contribution_to_bytes(contribution: Contribution, *, key: SigningKey | None 
     return b"".join(_chunks(contribution, key))
 
 
+def next_serial(contribution: Contribution, path: PathLike) -> int | None:
+    """Return the number of a message that replaces the client's last one in a file.
+
+    One more than the last one has; the same number if it says the same, so that equal inputs give equal bytes; ``None``
+    if the file is not a contribution of this client.
+    """
+    try:
+        last = read_contribution(path)
+    except InputError:
+        return None
+    if last.client != contribution.client:
+        return None
+    same = contribution_to_bytes(replace(contribution, serial=last.serial)) == contribution_to_bytes(last)
+    return last.serial if same else (last.serial or 0) + 1
+
+
 def read_contribution(path: PathLike, *, trusted: TrustedKeys | None = None) -> Contribution:
     """Read one client's contribution. Everything in it is checked; memory is bounded by the limits of the format.
 
@@ -138,6 +154,7 @@ def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = Non
     with _naming_client(client, source):
         if trusted is not None:
             check_signature(container, data, client, trusted)
+        check_signature_fields(container.metadata)
         contribution = _contribution(container, client)
     key = container.metadata.get("key")
     provenance = Provenance(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import PathLike
+from fedica.arrays import IntArray, PathLike
 from fedica.errors import FormatError, InputError
 from fedica.exchange.aggregates import read_terms, terms_metadata
 from fedica.exchange.files import PRIVATE, read_bounded, write_atomic
@@ -47,6 +47,7 @@ TRUST_TENSORS = {
     "influence": ("F64", "K"),
 }
 MEDIAN_GAP = ("F64", "r")
+WEIGHTED_SUPPORT = ("I64", "r")
 
 
 def write_details(aggregate: Aggregate, path: PathLike) -> None:
@@ -135,6 +136,8 @@ def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
         metadata["kmeans_objective"] = _number_text(certificate.kmeans_objective)
         metadata["kmeans_lower_bound"] = _number_text(certificate.kmeans_lower_bound)
         tensors["median_gap"] = certificate.median_gap
+    if aggregate.weighted_support is not None:
+        tensors["weighted_support"] = aggregate.weighted_support
     container = Container("this aggregate", declared(metadata), tensors)
     _aggregate(container)  # a file that could not be read back is not written
     return chunks_within(DETAILS, container.metadata, container.tensors)
@@ -167,7 +170,16 @@ def _aggregate(container: Container) -> Aggregate:
         options=options,
         terms=read_terms(container.metadata, sizes["d"]),
         certificate=_certificate(container, sizes),
+        weighted_support=_weighted_support(container, sizes),
     )
+
+
+def _weighted_support(container: Container, sizes: dict[str, int]) -> IntArray | None:
+    if "weighted_support" not in container.tensors:  # as in a file of 0.1.0
+        return None
+    counts: IntArray = _tensor(container, "weighted_support", *WEIGHTED_SUPPORT, sizes)
+    _check_range(container, "weighted_support", counts, 0, sizes["K"])
+    return counts
 
 
 def _trust(container: Container, clients: tuple[str, ...], sizes: dict[str, int]) -> Trust | None:

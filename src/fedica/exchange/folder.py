@@ -9,9 +9,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedica.arrays import PathLike
 from fedica.errors import FormatError
-from fedica.exchange.aggregates import AGGREGATE, PublicAggregate, aggregate_from_bytes, aggregate_to_bytes
+from fedica.exchange.aggregates import (
+    AGGREGATE,
+    MIN_SUPPORT,
+    PublicAggregate,
+    aggregate_from_bytes,
+    aggregate_to_bytes,
+    public_part,
+    published,
+    published_first,
+)
 from fedica.exchange.contributions import Provenance
 from fedica.exchange.details import DETAILS, details_chunks, details_from_bytes, first_rejections
 from fedica.exchange.files import read_bounded, sha256
@@ -47,8 +58,8 @@ class ResultFolder:
     ----------
     aggregate : Aggregate
         The whole aggregate, from details.safetensors.
-    public : PublicAggregate
-        What goes back to the clients, from aggregate.safetensors.
+    public : PublicAggregate, optional
+        What goes back to the clients, from aggregate.safetensors; ``None`` if no component could be published.
     provenance : tuple of Provenance
         Where each admitted contribution came from, as far as is known.
     summary : mapping
@@ -56,13 +67,22 @@ class ResultFolder:
     """
 
     aggregate: Aggregate
-    public: PublicAggregate
+    public: PublicAggregate | None
     provenance: tuple[Provenance, ...]
     summary: Mapping[str, Any]
 
 
-def write_folder(aggregate: Aggregate, folder: PathLike, *, provenance: Iterable[Provenance] = ()) -> None:
+def write_folder(
+    aggregate: Aggregate,
+    folder: PathLike,
+    *,
+    provenance: Iterable[Provenance] = (),
+    min_support: int = MIN_SUPPORT,
+) -> None:
     """Write everything about an aggregate to one folder, whole or not at all.
+
+    Components that may not be published are numbered after those that may, and are in neither aggregate.safetensors nor
+    mixing.csv; where none may be published, these two files are not written.
 
     Parameters
     ----------
@@ -73,17 +93,24 @@ def write_folder(aggregate: Aggregate, folder: PathLike, *, provenance: Iterable
         is refused, because replacing it would lose that.
     provenance : iterable of Provenance
         Where the contributions came from.
+    min_support : int
+        Components in which fewer clients count are not published. 1 publishes everything, also what is one client's own
+        atom.
     """
     origins = {origin.client: origin for origin in provenance}
+    aggregate, may_go = published_first(aggregate, min_support), published(aggregate, min_support)
     contents: dict[str, list[bytes | memoryview]] = {
-        "aggregate.safetensors": [aggregate_to_bytes(aggregate)],
         "details.safetensors": details_chunks(aggregate),  # views: the atoms of all clients are not copied
-        "mixing.csv": [mixing_table(aggregate)],
-        "components.csv": [components_table(aggregate)],
+        "components.csv": [components_table(aggregate, np.sort(may_go)[::-1])],
         "clients.csv": [clients_table(aggregate, origins)],
         "rejected.csv": [rejected_table(aggregate)],
     }
-    summary = summarise(aggregate, origins.values()) | {"files": {name: sha256(*x) for name, x in contents.items()}}
+    if may_go.any():
+        public = public_part(aggregate, min_support=min_support)
+        contents |= {"aggregate.safetensors": [aggregate_to_bytes(public)], "mixing.csv": [mixing_table(public)]}
+    withheld = {"min_support": min_support, "n_withheld": int((~may_go).sum())}
+    fingerprints = {name: sha256(*contents[name]) for name in FILES if name in contents}
+    summary = summarise(aggregate, origins.values()) | withheld | {"files": fingerprints}
     contents["summary.json"] = [plain_bytes(SUMMARY, summary)]
     replace_folder(folder, contents, OWN_NAMES, PUBLIC)
 
@@ -109,7 +136,7 @@ def read_folder(folder: PathLike) -> ResultFolder:
     summary = read_plain(path / "summary.json", SUMMARY, limit=MAX_SUMMARY_BYTES)
     return ResultFolder(
         details_from_bytes(_file(path, DETAILS.max_bytes, "details.safetensors", summary), source=str(path)),
-        aggregate_from_bytes(_file(path, AGGREGATE.max_bytes, "aggregate.safetensors", summary), source=str(path)),
+        _public(path, summary),
         _provenance(summary, path / "summary.json"),
         summary,
     )
@@ -142,6 +169,14 @@ def summarise(aggregate: Aggregate, provenance: Iterable[Provenance] = ()) -> di
         "rejected": [asdict(rejection) for rejection in first_rejections(aggregate.rejected)],
         "contributions": [asdict(origin) for origin in sorted(provenance, key=lambda origin: origin.client)],
     }
+
+
+def _public(path: Path, summary: Mapping[str, Any]) -> PublicAggregate | None:
+    """Return what goes to the clients; nothing if the folder was written without it."""
+    if "n_withheld" in summary and summary["n_withheld"] == summary.get("n_components"):
+        return None
+    content = _file(path, AGGREGATE.max_bytes, "aggregate.safetensors", summary)
+    return aggregate_from_bytes(content, source=str(path))
 
 
 def _file(path: Path, limit: int, name: str, summary: Mapping[str, Any]) -> bytes:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from fedica.arrays import PathLike
+from fedica.errors import InputError
 from fedica.exchange.aggregates import PublicAggregate, public_part, read_aggregate
 from fedica.exchange.folder import FILES
 from fedica.exchange.signatures import SigningKey, TrustedKeys, read_signing_key, read_trusted_keys
@@ -37,10 +38,20 @@ def files_of(aggregate: object) -> list[Path]:
 
 
 def as_public(aggregate: Aggregate | PublicAggregate | PathLike) -> PublicAggregate:
-    """Return the public part of an aggregate: of a record, of aggregate.safetensors, or of a result folder."""
+    """Return an aggregate in the form that goes to the clients.
+
+    Of aggregate.safetensors or a result folder, what was published; of an `Aggregate`, which whoever has it knows
+    anyway, all components.
+    """
     if isinstance(aggregate, Aggregate):
-        return public_part(aggregate)
+        return public_part(aggregate, min_support=1)
     if isinstance(aggregate, PublicAggregate):
         return aggregate
     path = Path(aggregate)
-    return read_aggregate(path / "aggregate.safetensors" if path.is_dir() else path)
+    file = path / "aggregate.safetensors" if path.is_dir() else path
+    if file != path and not file.exists() and (path / "summary.json").exists():
+        raise InputError(
+            f"{path}: no component of this result could be published, so it has no aggregate.safetensors. To publish "
+            "it all the same, repeat the aggregation with --min-support 1."
+        )
+    return read_aggregate(file)

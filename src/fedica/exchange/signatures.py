@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,10 @@ KEY = "fedica.key"
 MAX_KEY_FILE = 16 * 1024
 _HEX_KEY = re.compile(r"[0-9a-f]{64}")
 _HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
+_FIELD = 2**255 - 19
+_ORDER_8 = int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little")
+_SMALL_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8})
+"""The y of the eight points whose order divides 8: signatures under such a key hold for messages that nobody signed."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,7 @@ class TrustedKeys(Mapping[str, str]):
     def __post_init__(self) -> None:
         owners: dict[str, str] = {}
         for client, key in self.by_client.items():
-            if not _HEX_KEY.fullmatch(key):
-                raise InputError(f"client {client!r}: a public key has 64 hexadecimal digits; got {key[:80]!r}.")
+            check_public_key(key, f"client {client!r}: a public key")
             if key in owners:
                 raise InputError(
                     f"clients {owners[key]!r} and {client!r} have the same key; a key stands for one client."
@@ -90,6 +94,16 @@ class TrustedKeys(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self.by_client)
+
+
+def check_public_key(key: object, what: str) -> str:
+    """Return a public key in hexadecimal if it can stand for one client; refuse one that anybody can sign for."""
+    if not isinstance(key, str) or not _HEX_KEY.fullmatch(key):
+        raise InputError(f"{what} must be 64 hexadecimal digits; got {str(key)[:80]!r}.")
+    y = int.from_bytes(bytes.fromhex(key), "little") % 2**255  # the highest bit is the sign of x
+    if y >= _FIELD or y in _SMALL_ORDER:
+        raise InputError(f"{what} must be one that fedica keygen makes; got {key[:16]!r}...: anybody can sign for it.")
+    return key
 
 
 def keygen(client: str, folder: PathLike) -> tuple[Path, Path]:
@@ -149,8 +163,8 @@ def read_signing_key(path: PathLike) -> SigningKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise FormatError(f"{os.fspath(path)}: expected an Ed25519 private key; got {type(key).__name__}.")
     signing_key = SigningKey(key)
-    beside = Path(path).with_suffix(".pub")
-    if not beside.exists():
+    beside = next((half for end in (".pub", ".PUB") if (half := Path(path).with_suffix(end)).exists()), None)
+    if beside is None:
         return signing_key
     client, public = read_public_key(beside)
     if public != signing_key.public:
@@ -158,15 +172,24 @@ def read_signing_key(path: PathLike) -> SigningKey:
     return replace(signing_key, client=client)
 
 
+def exposed_key_note(path: PathLike) -> tuple[str, ...]:
+    """Return a sentence if other users of the machine can read the file of a private key, where files have modes."""
+    mode = os.stat(path).st_mode if os.name == "posix" else 0
+    if not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return ()
+    return (
+        f"{os.fspath(path)}: other users of this machine can use this private key (its mode is "
+        f"{stat.S_IMODE(mode):04o}). Run: chmod 600 {os.fspath(path)}",
+    )
+
+
 def read_public_key(path: PathLike) -> tuple[str, str]:
     """Read a public key file: the client's name, and its key in hexadecimal."""
     source = os.fspath(path)
     fields = read_plain(path, KEY, limit=MAX_KEY_FILE)
     client, key = fields.get("client"), fields.get("ed25519")
-    if not isinstance(key, str) or not _HEX_KEY.fullmatch(key):
-        raise FormatError(f"{source}: 'ed25519' must be 64 hexadecimal digits; got {str(key)[:80]!r}.")
     try:
-        return check_client(client, "a client's name"), key
+        return check_client(client, "a client's name"), check_public_key(key, "'ed25519'")
     except InputError as error:
         raise FormatError(f"{source}: {error}") from error
 
@@ -174,7 +197,7 @@ def read_public_key(path: PathLike) -> tuple[str, str]:
 def read_trusted_keys(folder: PathLike) -> TrustedKeys:
     """Read all ``*.pub`` files of a folder. One that cannot be read is an error: trust is not to be guessed."""
     try:
-        paths = sorted(p for p in Path(folder).iterdir() if p.suffix == ".pub" and not p.name.startswith("."))
+        paths = sorted(p for p in Path(folder).iterdir() if p.suffix.lower() == ".pub" and p.name[0] != ".")
     except (OSError, ValueError) as error:
         raise FormatError(f"{os.fspath(folder)!r}: no folder of trusted keys can be read there ({error}).") from error
     if not paths:
@@ -195,6 +218,16 @@ def sign(container: Container, client: str, key: SigningKey) -> Container:
     unsigned = replace(container, metadata={**container.metadata, "key": key.public})
     signature = key.private.sign(_message(unsigned)).hex()
     return replace(container, metadata={**unsigned.metadata, "signature": signature})
+
+
+def check_signature_fields(metadata: Mapping[str, str]) -> None:
+    """Refuse a key without a signature, a signature without a key, and what is neither."""
+    for name, form in (("key", _HEX_KEY), ("signature", _HEX_SIGNATURE)):
+        if ("key" in metadata or "signature" in metadata) and not form.fullmatch(metadata.get(name, "")):
+            raise InputError(
+                "a signed contribution must have 'key' and 'signature', of 64 and 128 hexadecimal digits; got "
+                f"{name!r} {metadata.get(name, 'missing')[:40]!r}. Sign it again, or leave both out."
+            )
 
 
 def check_signature(container: Container, data: bytes, client: str, trusted: TrustedKeys) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from fedica.arrays import BoolArray
 from fedica.exchange.aggregates import PublicAggregate
 from fedica.exchange.contributions import Provenance
 from fedica.records import Aggregate, Rejection
@@ -38,17 +39,20 @@ def component_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
     return tuple(f"component_{a}" for a in range(aggregate.n_components))
 
 
-def components_table(aggregate: Aggregate) -> bytes:
-    """One row per component: who supports it, and how well its atoms agree."""
+def components_table(aggregate: Aggregate, published: BoolArray) -> bytes:
+    """One row per component: who supports it, how well its atoms agree, and whether it is published."""
     header = ["component", "support", "spread_degrees", "centre_norm", "degenerate", "median_gap"]
+    header += ["weighted_support", "published"]
     norms = np.linalg.norm(aggregate.centres, axis=0).tolist()
     degenerate = set(aggregate.degenerate.tolist())
     certificate = aggregate.certificate
     gaps = [None] * aggregate.n_components if certificate is None else certificate.median_gap.tolist()
     support, spread = aggregate.support.tolist(), aggregate.spread.tolist()
+    counts = [None] * len(gaps) if aggregate.weighted_support is None else aggregate.weighted_support.tolist()
+    rows = zip(support, spread, norms, gaps, counts, published.tolist(), strict=True)
     return _csv(
         header,
-        ([a, support[a], spread[a], norms[a], a in degenerate, gaps[a]] for a in range(aggregate.n_components)),
+        ([a, *row[:3], a in degenerate, *row[3:]] for a, row in enumerate(rows)),
     )
 
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from fedica.arrays import PathLike, check_int, check_number
 from fedica.errors import FormatError, OptionError
+from fedica.exchange import MIN_SUPPORT
 from fedica.exchange.files import read_bounded
 from fedica.flower.settings import make_settings, read_settings
 from fedica.records import check_client
@@ -35,9 +36,11 @@ class Coordinator:
     trust_keys: Path | None = None  # folder of public signing keys: only contributions that they signed are taken
     node_keys: Path | None = None  # folder of the clients' public node keys, CLIENT.pub
     min_clients: int = 2  # fewest clients of a result; a run may ask for more, not for fewer
+    min_support: int = MIN_SUPPORT  # components in which fewer clients count are not sent back; 1: all are
 
     def __post_init__(self) -> None:
         check_int(self.min_clients, "min-clients", minimum=1)
+        check_int(self.min_support, "min-support", minimum=1)
 
 
 @dataclass(frozen=True)

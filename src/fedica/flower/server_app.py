@@ -12,7 +12,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
 from fedica.errors import FedicaError, InputError
-from fedica.exchange import aggregate_to_bytes, as_study, read_contributions
+from fedica.exchange import PublicAggregate, aggregate_to_bytes, as_study, public_part, published, read_contributions
 from fedica.exchange.files import PRIVATE, write_atomic
 from fedica.exchange.intake import UNKNOWN_CLIENT
 from fedica.exchange.tables import rejections_table
@@ -50,16 +50,20 @@ def main(grid: Grid, context: Context) -> None:
     log(INFO, "fedica: %d clients aggregated, %d left out: %s", *counts, combined.path)
 
     answered = [answer.node for answer in answers if answer.message is not None]
-    not_applied = _return_aggregate(grid, answered, combined, run, clients)
+    if not published(combined.aggregate, coordinator.min_support).any():
+        log(WARNING, "fedica: nothing goes back to the clients; min-support in the coordinator's settings decides")
+        return
+    public = public_part(combined.aggregate, min_support=coordinator.min_support)
+    not_applied = _return_aggregate(grid, answered, public, run, clients)
     write_atomic(folder / "not-applied.csv", [rejections_table(not_applied)], mode=PRIVATE)
     log(INFO, "fedica: %d of %d clients applied the aggregate", len(answered) - len(not_applied), len(answered))
 
 
 def _return_aggregate(
-    grid: Grid, nodes: list[int], combined: Combined, run: RunSettings, clients: Mapping[int, str]
+    grid: Grid, nodes: list[int], public: PublicAggregate, run: RunSettings, clients: Mapping[int, str]
 ) -> list[Rejection]:
     """Send the public aggregate to the nodes; return the clients that did not apply it, with the reasons."""
-    content = messages.pack_file(messages.AGGREGATE, aggregate_to_bytes(combined.aggregate))
+    content = messages.pack_file(messages.AGGREGATE, aggregate_to_bytes(public))
     returned = _ask(grid, nodes, content, messages.AGGREGATE_TYPE, run.return_seconds)
     reasons = [_reason_not_applied(answer, clients.get(answer.node)) for answer in returned]
     return [reason for reason in reasons if reason is not None]
@@ -110,6 +114,7 @@ def _combine(
         "random_state": run.random_state,
         "trust_keys": coordinator.trust_keys,
         "study": study,
+        "min_support": coordinator.min_support,
         "failed": failed,
     }
     gates: dict[str, Any] = {"min_clients": min_clients, "fail_on": run.fail_on or None, "require_all": run.require_all}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import svd
 
-from fedica.arrays import Array, check_choice, unit
+from fedica.arrays import Array, check_choice, unit_of_any_scale
 from fedica.errors import DataError, InputError
 from fedica.exchange import PublicAggregate
 from fedica.formats import REFERENCES
@@ -72,7 +72,7 @@ def from_mne(
         maps[eeg] -= maps[eeg].mean(axis=0)
     factors = _factors(names, types, study)
     atoms = maps * factors[:, None]
-    atoms = unit(atoms / max(float(np.abs(atoms).max()), np.finfo(np.float64).tiny))  # tesla are very small numbers
+    atoms = unit_of_any_scale(atoms)
     levelled = reference == "average" and bool(eeg.all()) and float(np.ptp(factors)) == 0.0
     return Contribution(
         client,

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fedica.arrays import Array, fix_signs, unit
+from fedica.arrays import Array, fix_signs, unit_of_any_scale
 from fedica.ica import Rotation, Whitening
 from fedica.local.unmixing import Unmixing
 from fedica.records import Contribution, ordered_by_content
@@ -87,7 +87,7 @@ class FittedICA(Unmixing):
             mixing = whitening.basis @ R  # U R, or V R for maps over features
             components = mixing.T
         mixing, signs = fix_signs(mixing)
-        self.atoms_: Array = unit(mixing)
+        self.atoms_: Array = unit_of_any_scale(mixing)
         self.mixing_ = mixing
         self.components_ = components * signs[:, None]
         self.mean_ = whitening.mean

@@ -160,6 +160,9 @@ class Aggregate:
         What the clients agree on.
     certificate : Certificate, optional
         How near the optimum the grouping and the medians are.
+    weighted_support : ndarray of shape (r,), optional
+        How many clients count in each component: have an atom in it whose weight is not negligible. ``None`` for
+        results of fedica 0.1.0, which did not tell.
     """
 
     mixing: Array = field(metadata=READONLY)
@@ -179,6 +182,7 @@ class Aggregate:
     atoms: Array = field(metadata=READONLY)
     terms: Terms
     certificate: Certificate | None = None
+    weighted_support: IntArray | None = field(default=None, metadata=READONLY)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -220,6 +224,7 @@ class Aggregate:
             spread=self.spread[order],
             trust=None if self.trust is None else self.trust.renumbered(order),
             certificate=None if self.certificate is None else self.certificate.renumbered(order),
+            weighted_support=None if self.weighted_support is None else self.weighted_support[order],
         )
 
     def __repr__(self) -> str:

@@ -128,7 +128,10 @@ class Contribution:
         since=2,
     )
     serial: int | None = optional(
-        Form.WHOLE_NUMBER, checks.check_natural, "number of this message among those of the same client", since=2
+        Form.WHOLE_NUMBER,
+        checks.check_natural,
+        "number of this message among those of the same client; the highest counts",
+        since=2,
     )
     extra: Mapping[str, str] = field(default_factory=dict, metadata=checked(checks.check_extra))
 
@@ -154,6 +157,11 @@ class Contribution:
 
     def _check_sizes(self, who: str) -> None:
         """Check the fields that must fit the atoms, and each other."""
+        if self.n_atoms > self.n_features:
+            raise InputError(
+                f"{who} sends {self.n_atoms} atoms of {self.n_features} features; a contribution has at most as many "
+                "atoms as features."
+            )
         if self.features is not None and len(self.features) != self.n_features:
             raise InputError(f"{who} names {len(self.features)} features, but its atoms have {self.n_features}.")
         if self.gram is not None and len(self.gram) != self.n_atoms:

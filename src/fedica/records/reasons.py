@@ -208,9 +208,15 @@ def _signed_with(numbers: Numbers) -> str:
 
 def _no_majority(numbers: Numbers) -> str:
     votes = zip(numbers["values"], numbers["counts"], strict=True)
-    tally = ", ".join(f"{count} say {value!r}" for value, count in votes)
-    remedy = f" {FILL}" if numbers["term"] == "n_features" else ""
-    return f"the clients do not agree on {numbers['term']}: {tally}.{remedy}"
+    tally = [f"{count} say {value!r}" for value, count in votes]
+    n_others, n_silent = numbers.get("n_values", 0) - len(tally), numbers.get("n_silent", 0)
+    others = [f"{n_others} other values are declared"] if n_others > 0 else []
+    silent = [f"{n_silent} say nothing"] if n_silent else []
+    remedy = f" {FILL}" if numbers["term"] in ("n_features", "features") else ""
+    return (
+        f"the clients do not agree on {numbers['term']}: {', '.join([*tally, *others, *silent])}. A value holds when "
+        f"more than half of all clients declare it.{remedy}"
+    )
 
 
 def _features_differ(numbers: Numbers) -> str:
@@ -238,6 +244,10 @@ REJECTION_KINDS = {
     "unnamed-features": Wording(
         "client {client!r} sent atoms of {n_features} features without their names; {n_wanted} are wanted. "
         "Re-run fedica local on data that names its columns."
+    ),
+    "unordered-features": Wording(
+        "client {client!r} sent atoms of {n_features} features without their names, and no order of the features is "
+        "that of more than half of the clients. Re-run fedica local on data that names its columns."
     ),
     "unsigned": Wording(
         "client {client!r} sent an unsigned contribution; this federation takes signed ones. "

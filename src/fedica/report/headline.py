@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedica.arrays import Array
 from fedica.records import Aggregate, Trust
 from fedica.records.reasons import list_components
 from fedica.report.agreement import trust_of, worst_first
@@ -107,6 +108,8 @@ def headline(aggregate: Aggregate) -> Headline:
     components = _count(aggregate.n_components, "component")
     if n_clients == 1:
         agrees = f"One client alone sent {components}; there is no other client to compare it with"
+    elif nobody_agrees(aggregate):
+        agrees = f"Nobody agrees: the atoms of the {n_clients} clients are no more alike than chance makes them"
     elif aggregate.trust is None:
         agrees = f"{n_clients} clients were put together into {components}; no client was judged"
     else:
@@ -115,6 +118,27 @@ def headline(aggregate: Aggregate) -> Headline:
     doubtful = doubts or aggregate.rejected or n_clients == 1
     tone = "bad" if warning else "mixed" if doubtful else "good"
     return Headline(agrees, doubts, tone, warning, _details(aggregate, trust))
+
+
+def nobody_agrees(aggregate: Aggregate) -> bool:
+    """Tell whether atoms are no more alike those of other clients in their component than chance makes them."""
+    numbers = [] if aggregate.trust is None else [why.numbers for why in aggregate.trust.why]
+    chance = [n["chance"] for n in numbers if "chance" in n]
+    alone = len(aggregate.clients) < 2 or not chance
+    return not alone and bool(np.median(_likeness_to_others(aggregate)) <= np.median(chance))
+
+
+def _likeness_to_others(aggregate: Aggregate) -> Array:
+    """Cosine of the atoms of each component to the mean of the other clients' atoms, (r,); 0 where there are none.
+
+    For n signed atoms with sum s the mean cosine of two of them is p = (|s|^2 - n) / (n (n - 1)).
+    """
+    r, found = aggregate.n_components, aggregate.labels >= 0
+    n = np.bincount(aggregate.labels[found], minlength=r).astype(np.float64)
+    s = np.zeros((r, aggregate.mixing.shape[0]))
+    np.add.at(s, aggregate.labels[found], (aggregate.atoms[:, found] * aggregate.signs[found]).T)
+    p = np.clip((np.sum(s**2, axis=1) - n) / np.maximum(n * (n - 1), 1), 0, 1)
+    return np.asarray(p * (n - 1) / np.sqrt(np.maximum((n - 1) * (1 + (n - 2) * p), 1)))
 
 
 def short(name: str, most: int = MAX_NAME_LENGTH) -> str:
@@ -135,9 +159,9 @@ def _doubts(trust: Trust, verdict: str) -> Doubts:
 def _warning(aggregate: Aggregate, n_trusted: int) -> str:
     n_clients = len(aggregate.clients)
     sentences = []
-    if n_clients == 2 and n_trusted < 2:
+    if n_clients == 2 and (n_trusted < 2 or nobody_agrees(aggregate)):
         sentences.append("Two clients disagree, and nothing tells which is right: ask for a third.")
-    elif n_clients > 2 and 2 * n_trusted <= n_clients:
+    elif n_clients > 2 and (2 * n_trusted <= n_clients or nobody_agrees(aggregate)):
         sentences.append(
             "Half of the clients or more do not agree: no method can then tell which are right. Do not rely on it."
         )

@@ -78,6 +78,8 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
     words += ["--method", aggregate.method]
     if len(aggregate.clients) < 2:
         words += ["--min-clients", "1"]  # by default a single client's atoms are not published
+    if "min_support" in options:
+        words += ["--min-support", str(options["min_support"])]
     for name, flag in (("affinity", "--affinity"), ("weights", "--weights"), ("random_state", "--random-state")):
         if options.get(name) is not None:
             words += [flag, str(options[name])]

@@ -6,22 +6,29 @@ atoms, so results depend on neither names nor order of arrival.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from fedica.arrays import IntArray, check_choice
+from fedica.arrays import Array, IntArray, check_choice
 from fedica.blocks import Columns, Spool, columns_of, columns_of_atom_array
 from fedica.errors import InputError
 from fedica.records import CONTRIBUTION_FIELDS, AtomArray, Contribution, Rejection, Study, Terms, client_key
+from fedica.server.terms import (
+    FIXED_BY_STUDY,
+    MUST_AGREE,
+    AgreedFeatures,
+    Ruling,
+    agreed_features,
+    common_features,
+    rule_on,
+    rule_on_terms,
+)
 
 ON_BAD = ("raise", "reject")
-MUST_AGREE = tuple(name for name, field in CONTRIBUTION_FIELDS.items() if field.must_agree)
-"""The fields on which clients must agree; one that is not declared agrees with every value."""
 DIGITS_OF_ORDER = 6
 """Digits of the atoms that decide on the order of the clients, on which the starts of k-means depend."""
 MIN_SHARE_OF_FEATURES = 3
@@ -70,9 +77,9 @@ class Screened:
     Parameters
     ----------
     contributions : tuple of Contribution
-        One per client, sorted by name.
+        One per client, sorted by name; each declares the terms that were decided, and no others.
     features : tuple of str, optional
-        The features that they have in this order, or that are to be filled; ``None`` if nobody names any.
+        The features that they have in this order, or that are to be filled; ``None`` if no names are agreed on.
     refused : tuple of (Contribution, Rejection)
         Those that do not fit, and why; of different ones under one name, the first.
     """
@@ -90,7 +97,7 @@ class Screened:
 def admit(
     contributions: Iterable[Contribution] | AtomArray, *, study: Study | None = None, on_bad: str = "raise"
 ) -> Admitted:
-    """Stack the atoms of the contributions that fit the study and agree with most of the others.
+    """Stack the atoms of the contributions that fit the study and agree with more than half of all clients.
 
     Parameters
     ----------
@@ -98,7 +105,7 @@ def admit(
         One per client, in any order. Of an iterable that is no list, very many atoms go to a temporary file. An
         `AtomArray` has one set of terms, and is taken as it is.
     study : Study, optional
-        What all must agree on; without one, the majority decides.
+        What all must agree on; without one, what more than half of all clients declare.
     on_bad : {"raise", "reject"}
         What to do with one that does not fit: stop, or go on without it.
 
@@ -129,7 +136,7 @@ def screen(
     contributions : iterable of Contribution
         In any order.
     study : Study, optional
-        What all must agree on; without one, the majority decides.
+        What all must agree on; without one, what more than half of all clients declare.
     may_lack_features : bool
         Whether clients that have enough of the features fit, because `fill_features` is to fill the others.
 
@@ -139,19 +146,20 @@ def screen(
         Those that fit, and those that do not.
     """
     refused: Refused = []
-    kept = sorted(contributions, key=lambda c: c.client)
+    clients = sorted(contributions, key=lambda c: c.client)
     if study is not None:
-        kept = _for_study(kept, study, refused)
-    kept = _one_per_client(kept, refused)
-    for term in MUST_AGREE:
-        kept = _agreeing(kept, term, refused)
-    features = common_features(kept, study) if may_lack_features else ()
-    if features:
-        kept = with_enough_features(kept, features, refused)
-    else:
-        kept = kept if study is not None else _agreeing(kept, "n_features", refused)
-        kept, features = _same_features(kept, study, refused)
-    return Screened(tuple(kept), features or None, tuple(refused))
+        clients = _for_study(clients, study, refused)
+    clients = _one_per_client(clients, refused)
+    rulings = rule_on_terms(clients, study)
+    filled = common_features(clients, study) if may_lack_features else None
+    agreed = filled or agreed_features(clients, study)
+    if study is None and filled is None:
+        rulings = (*rulings, rule_on("n_features", clients))
+    if agreed is None:
+        return Screened(_on_terms(clients, (*rulings, rule_on("features", clients)), refused), None, tuple(refused))
+    on_features = _same_features if filled is None else with_enough_features
+    kept = on_features(_on_terms(clients, rulings, refused), agreed, refused)
+    return Screened(tuple(kept), agreed.names, tuple(refused))
 
 
 def check_not_empty(screened: Screened) -> None:
@@ -163,37 +171,33 @@ def check_not_empty(screened: Screened) -> None:
         raise screened.rejected[0].error(f"no contribution can be used: {n_rejected} were refused. The first: ")
 
 
-def common_features(contributions: Sequence[Contribution], study: Study | None = None) -> tuple[str, ...]:
-    """Features of the study, or that at least half of those who name any have, in the order of who has most of them."""
-    if study is not None:
-        return tuple(study.features)
-    lists = [c.features for c in contributions if c.features is not None]
-    votes = Counter(name for names in lists for name in names)
-    common = {name for name, count in votes.items() if 2 * count >= len(lists)}
-    if not common:
-        return ()
-    orders = Counter(tuple(name for name in names if name in common) for names in lists)
-    leader = min(orders, key=lambda order: (-len(order), -orders[order], order))
-    return (*leader, *sorted(common - set(leader)))
-
-
 def with_enough_features(
-    contributions: Iterable[Contribution], features: Sequence[str], refused: Refused
+    contributions: Iterable[Contribution], agreed: AgreedFeatures, refused: Refused
 ) -> list[Contribution]:
     """Keep who has enough of the features to tell its atoms apart, and no fewer than a third of all."""
-    kept, n_wanted = [], len(features)
+    kept, n_wanted = [], len(agreed.names)
     for contribution in contributions:
-        n_own, n_atoms = contribution.n_features, contribution.n_atoms
-        n_common = n_wanted if contribution.features is None else len(set(features) & set(contribution.features))
+        if contribution.features is None:
+            kept += _named(contribution, agreed, refused)
+            continue
+        n_common, n_atoms = len(set(agreed.names) & set(contribution.features)), contribution.n_atoms
         n_needed = min(n_wanted, max(2, n_atoms, -(-n_wanted // MIN_SHARE_OF_FEATURES)))
-        if contribution.features is None and n_own != n_wanted:
-            _refuse(contribution, refused, "unnamed-features", n_features=n_own, n_wanted=n_wanted)
-        elif n_common < n_needed:
+        if n_common < n_needed:
             numbers = {"n_features": n_common, "n_wanted": n_wanted, "n_needed": n_needed, "n_atoms": n_atoms}
             _refuse(contribution, refused, "too-few-features", **numbers)
         else:
             kept.append(contribution)
     return kept
+
+
+def _named(contribution: Contribution, agreed: AgreedFeatures, refused: Refused) -> list[Contribution]:
+    """Give a contribution without names the agreed ones, if it has as many features and their order is agreed."""
+    n_own, n_wanted = contribution.n_features, len(agreed.names)
+    if n_own == n_wanted and agreed.ordered:
+        return [replace(contribution, features=agreed.names)]
+    kind = "unnamed-features" if n_own != n_wanted else "unordered-features"
+    _refuse(contribution, refused, kind, n_features=n_own, n_wanted=n_wanted)
+    return []
 
 
 def _refuse(contribution: Contribution, refused: Refused, kind: str, **numbers: Any) -> None:
@@ -221,14 +225,15 @@ def _one_per_client(contributions: Iterable[Contribution], refused: Refused) -> 
 
 
 def _identical(one: Contribution, other: Contribution) -> bool:
-    return one.n_samples == other.n_samples and np.array_equal(one.atoms, other.atoms)
+    same = all(getattr(one, name) == getattr(other, name) for name in ("n_samples", "features", *MUST_AGREE))
+    return same and np.array_equal(one.atoms, other.atoms)
 
 
 def _for_study(contributions: Iterable[Contribution], study: Study, refused: Refused) -> list[Contribution]:
     """Keep what was sent for this study, on its terms."""
     kept = []
     for contribution in contributions:
-        values = {term: getattr(contribution, term) for term in ("independence", "mixing")}
+        values = {term: getattr(contribution, term) for term in FIXED_BY_STUDY}
         other = [term for term, value in values.items() if value not in (None, getattr(study, term))]
         if contribution.study != study.id:
             _refuse(contribution, refused, "other-study", value=contribution.study or "", agreed=study.id)
@@ -240,60 +245,45 @@ def _for_study(contributions: Iterable[Contribution], study: Study, refused: Ref
     return kept
 
 
-def _agreeing(contributions: list[Contribution], term: str, refused: Refused) -> list[Contribution]:
-    """Keep the contributions that agree with the value most declare; silence agrees with everything."""
-    votes = Counter(value for c in contributions if (value := getattr(c, term)) is not None)
-    if len(votes) < 2:
-        return contributions
-    (agreed, most), (_, second) = votes.most_common(2)
-    if most == second:  # no majority: a guess would depend on the order of arrival
-        values, counts = zip(*sorted(votes.items(), key=lambda vote: str(vote[0])), strict=True)
-        for contribution in contributions:
-            _refuse(contribution, refused, "no-majority", term=term, values=values, counts=counts)
-        return []
+def _on_terms(
+    contributions: Iterable[Contribution], rulings: Sequence[Ruling], refused: Refused
+) -> tuple[Contribution, ...]:
+    """Keep the contributions that fit what was decided, each declaring just that; refuse the others."""
     kept = []
+    terms = {ruling.term: ruling.agreed for ruling in rulings if ruling.term in CONTRIBUTION_FIELDS}
     for contribution in contributions:
-        value = getattr(contribution, term)
-        if value in (None, agreed):
-            kept.append(contribution)
+        rejection = next((x for ruling in rulings if (x := ruling.refusal(contribution)) is not None), None)
+        if rejection is not None:
+            refused.append((contribution, rejection))
         else:
-            _refuse(contribution, refused, "term-differs", term=term, value=value, agreed=agreed, n_clients=most)
-    return kept
+            kept.append(_declaring(contribution, terms))
+    return tuple(kept)
+
+
+def _declaring(contribution: Contribution, terms: Mapping[str, Any]) -> Contribution:
+    """Return the contribution with these terms: what only it declares is no part of the result."""
+    same = all(getattr(contribution, term) == value for term, value in terms.items())
+    return contribution if same else replace(contribution, **terms)
 
 
 def _same_features(
-    contributions: list[Contribution], study: Study | None, refused: Refused
-) -> tuple[list[Contribution], tuple[str, ...]]:
-    """Put atoms whose features are in another order into that of the study, or of most clients; refuse other names."""
-    agreed, who = _agreed_features(contributions, study)
-    if not agreed:
-        return contributions, ()
-    kept, position = [], {name: i for i, name in enumerate(agreed)}
+    contributions: Iterable[Contribution], agreed: AgreedFeatures, refused: Refused
+) -> list[Contribution]:
+    """Put atoms whose features are in another order into the agreed one; refuse other names."""
+    kept, position = [], {name: i for i, name in enumerate(agreed.names)}
     for contribution in contributions:
         names = contribution.features
-        if names == agreed or (names is None and contribution.n_features == len(agreed)):
+        if names == agreed.names:
             kept.append(contribution)
         elif names is None:
-            n_own = contribution.n_features
-            _refuse(contribution, refused, "unnamed-features", n_features=n_own, n_wanted=len(agreed))
-        elif set(names) == set(agreed):
+            kept += _named(contribution, agreed, refused)
+        elif set(names) == set(agreed.names):
             order = np.argsort([position[name] for name in names])
-            kept.append(replace(contribution, features=agreed, atoms=contribution.atoms[order]))
+            kept.append(replace(contribution, features=agreed.names, atoms=contribution.atoms[order]))
         else:
-            other = tuple(sorted(set(names) - set(agreed)) or sorted(set(agreed) - set(names)))[:3]
-            _refuse(contribution, refused, "features-differ", features=other, **who)
-    return kept, agreed
-
-
-def _agreed_features(
-    contributions: Iterable[Contribution], study: Study | None
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the features of the study, or of most clients, and who has them in the words of a rejection."""
-    if study is not None:
-        return tuple(study.features), {"study": study.id}
-    votes = Counter(tuple(c.features) for c in contributions if c.features is not None)
-    most = max(votes.values(), default=0)
-    return min((names for names, count in votes.items() if count == most), default=()), {"n_clients": most}
+            other = tuple(sorted(set(names) - position.keys()) or sorted(position.keys() - set(names)))[:3]
+            _refuse(contribution, refused, "features-differ", features=other, **agreed.who)
+    return kept
 
 
 def _stack(screened: Screened, spool: Spool) -> Admitted:
@@ -313,23 +303,27 @@ def _stack(screened: Screened, spool: Spool) -> Admitted:
         terms=Terms(
             n_features=contributions[0].n_features,
             features=screened.features,
-            independence=_declared(contributions, "independence"),
-            mixing=_declared(contributions, "mixing"),
-            study=_declared(contributions, "study"),
+            independence=contributions[0].independence,  # all declare what was decided
+            mixing=contributions[0].mixing,
+            study=contributions[0].study,
         ),
         rejected=screened.rejected,
         source_array=source_array,
     )
 
 
-def _by_content(contribution: Contribution) -> tuple[bytes, str]:
-    """Order contributions by their atoms to six digits: rounding in a client's fit must not shuffle them."""
-    rounded = np.round(contribution.atoms, DIGITS_OF_ORDER) + 0.0  # no minus zero
-    return blake2b(np.ascontiguousarray(rounded).data, digest_size=16).digest(), contribution.client
+def _by_content(contribution: Contribution) -> tuple[bytes, bytes, int, str]:
+    """Order contributions by their atoms to six digits: rounding in a client's fit must not shuffle them.
+
+    Where these are equal, all digits decide, then the samples: two that still tie can be swapped without a trace.
+    """
+    atoms = np.ascontiguousarray(contribution.atoms) + 0.0  # no minus zero
+    rounded, exact = np.round(atoms, DIGITS_OF_ORDER) + 0.0, atoms
+    return _digest(rounded), _digest(exact), contribution.n_samples or 0, contribution.client
 
 
-def _declared(contributions: Sequence[Contribution], term: str) -> str | None:
-    return next((value for c in contributions if (value := getattr(c, term)) is not None), None)
+def _digest(array: Array) -> bytes:
+    return blake2b(array.data, digest_size=16).digest()
 
 
 def _admit_array(array: AtomArray) -> Admitted:

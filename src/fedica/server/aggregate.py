@@ -13,7 +13,7 @@ from fedica.errors import GroupingError
 from fedica.records import Aggregate, AtomArray, Contribution
 from fedica.server.admit import Admitted, admit
 from fedica.server.agreement import angles_to
-from fedica.server.centres import WEIGHTS
+from fedica.server.centres import WEIGHTS, count_clients, count_weighted_clients
 from fedica.server.choose_n_components import choose_components
 from fedica.server.methods import AFFINITIES, METHODS, Method, Options, Outcome
 from fedica.server.trust import assess
@@ -144,9 +144,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
     r, labels, embedding = found.centres.shape[1], found.labels, found.embedding
     mixing = unit(found.centres)
     spread = group_medians(angles_to(admitted.atoms, mixing, labels), labels, r, empty=90.0)
-    supports = np.zeros((len(admitted.clients), r + 1), dtype=bool)  # a client counts once; label -1 is the last column
-    supports[admitted.client_of_atom, labels] = True
-    support = supports[:, :r].sum(axis=0)
+    support = count_clients(labels, admitted.client_of_atom, r)
     trust = assess(admitted, found.centres, found.weights, found.assignment)
     by_name, place, atom_order = _by_name(admitted)
     result = Aggregate(
@@ -166,6 +164,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
         atoms=_in_order(admitted, atom_order),
         terms=admitted.terms,
         certificate=found.certificate,
+        weighted_support=count_weighted_clients(labels, found.weights, admitted.client_of_atom, r),
     )
     order = np.lexsort((spread, -support))
     return result.renumbered(order, fix_signs(mixing)[1][order])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fedica.arrays import Array, IntArray
+from fedica.arrays import Array, BoolArray, IntArray
 from fedica.blocks import Columns, membership
 from fedica.errors import GroupingError
 
@@ -18,6 +18,10 @@ MAX_JUMPS = 8
 """Times a centre is put onto a point that it approaches, so that near-duplicates cannot keep it hopping for ever."""
 MAX_WEISZFELD_STEPS = 60
 """After these steps for all groups at once, the groups that have not converged are finished one by one."""
+MIN_SHARE = 0.01
+"""A client counts in a component when its atom has at least this share of the largest weight."""
+ENOUGH = 3
+"""Clients that count in a component which is nobody's own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,3 +244,24 @@ def _jumped_onto_points(
     moved[:, groups] = points.take(close[first]) * signs[close[first]]
     jumps[groups] += 1
     return moved
+
+
+def count_clients(labels: IntArray, owner: IntArray, n_components: int) -> IntArray:
+    """Count the clients that have an atom in each component, (r,). labels, owner : (R,); label -1 is no component."""
+    has = np.zeros((int(owner[-1]) + 1, n_components + 1), dtype=bool)  # a client counts once; -1 is the last column
+    has[owner, labels] = True
+    return np.asarray(has[:, :n_components].sum(axis=0))
+
+
+def count_weighted_clients(labels: IntArray, weights: Array, owner: IntArray, n_components: int) -> IntArray:
+    """Count the clients whose atoms count in each component, (r,): a centre is made of these alone."""
+    largest = np.zeros(n_components + 1)
+    np.maximum.at(largest, labels, weights)
+    counts = (weights > 0) & (weights >= MIN_SHARE * largest[labels])
+    return count_clients(np.where(counts, labels, -1), owner, n_components)
+
+
+def narrow_components(labels: IntArray, weights: Array, owner: IntArray, n_components: int) -> BoolArray:
+    """Tell in which components fewer than three clients count by the weights, though more match them, (r,)."""
+    counting = count_weighted_clients(labels, weights, owner, n_components)
+    return np.asarray(counting < np.minimum(count_clients(labels, owner, n_components), ENOUGH))

@@ -13,7 +13,14 @@ from fedica.records import Certificate
 from fedica.server.admit import Admitted
 from fedica.server.agreement import matched_atoms
 from fedica.server.assign import Assignment, assign_atoms
-from fedica.server.centres import client_weights, geometric_medians, group_means, index_in_client, naive_centres
+from fedica.server.centres import (
+    client_weights,
+    geometric_medians,
+    group_means,
+    index_in_client,
+    naive_centres,
+    narrow_components,
+)
 from fedica.server.clusters import check_no_empty, kmeans
 from fedica.server.consensus import find_consensus, finish_consensus
 from fedica.server.embedding import EMBEDDINGS, Embedding
@@ -103,12 +110,25 @@ def _consensus(admitted: Admitted, r: int, options: Options) -> Outcome:
         n_init=options.n_init,
         rng=options.rng,
     )
-    centres = finish_consensus(found.centres, admitted.terms)
-    assignment = assign_atoms(admitted.atoms, admitted.client_of_atom, unit(centres))
-    labels = np.where(matched_atoms(assignment, found.weights, r), assignment.labels, -1)  # (C4)
+    centres, weights = finish_consensus(found.centres, admitted.terms), found.weights
+    assignment, labels = _match_to(admitted, centres, weights)
+    narrow = narrow_components(labels, weights, admitted.client_of_atom, r)
+    if narrow.any():  # a centre of one or two clients can be one client's own atom: average all that match
+        weights = np.where(narrow[labels] & (labels >= 0), 1.0, weights)
+        signs = assignment.signs
+        means = group_means(admitted.atoms, labels, r, signs=signs, weights=weights, otherwise=centres)
+        centres = finish_consensus(np.where(narrow, means, centres), admitted.terms)
+        assignment, labels = _match_to(admitted, centres, weights)
     check_no_empty(labels, r)
     certificate = Certificate(*found.kmeans_bounds, np.zeros(r))
-    return Outcome(centres, labels, assignment.signs, found.weights, found.embedding, certificate, assignment)
+    return Outcome(centres, labels, assignment.signs, weights, found.embedding, certificate, assignment)
+
+
+def _match_to(admitted: Admitted, centres: Array, weights: Array) -> tuple[Assignment, IntArray]:
+    """Return the atoms against the centres, (d, r), and the component of every atom that matches one, (R,)."""
+    assignment = assign_atoms(admitted.atoms, admitted.client_of_atom, unit(centres))
+    matched = matched_atoms(assignment, weights, centres.shape[1])
+    return assignment, np.where(matched, assignment.labels, -1)  # (C4)
 
 
 def _spectral(centre: str, align: bool) -> Callable[[Admitted, int, Options], Outcome]:

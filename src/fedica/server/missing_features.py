@@ -1,6 +1,6 @@
 """Clients with different features: put them into one order, and fill the entries that some clients lack.
 
-1. The features are those of the study, or those that at least half of the clients name.
+1. The features are those of the study, or those that at least half of all clients have.
 2. Clients that have most of them in common are aggregated on the features that all of these have. That gives each atom
    its component, its sign and its length, for every client that has enough of the features.
 3. An entry that a client lacks is filled: first with the median over the clients that have it, then with the entry of
@@ -21,9 +21,10 @@ import numpy as np
 from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks import columns_of
 from fedica.records import Contribution, Rejection
-from fedica.server.admit import Refused, common_features, with_enough_features
+from fedica.server.admit import Refused, with_enough_features
 from fedica.server.aggregate import aggregate
 from fedica.server.assign import assign_atoms
+from fedica.server.terms import AgreedFeatures, common_features
 
 CORE_SHARE = 0.5
 """The core of the clients has at least this share of all features in common."""
@@ -31,6 +32,8 @@ N_ROUNDS = 3
 """Times the filled entries are renewed from the aggregate; the third changes less than rounding."""
 MAX_FILL_DISTANCE = 0.5
 """Only atoms within this distance (a tangent) of their component take part in the medians, and are filled."""
+MIN_LENGTH = 1e-9
+"""An atom, of norm one, that is shorter than this on some features is zero there."""
 
 Level = Callable[[Array], Array]
 """Subtract the column mean (average reference), or do nothing."""
@@ -71,7 +74,7 @@ def fill_features(
     contributions : iterable of Contribution
         One per client. Those that do not name their features are returned as they are.
     features : sequence of str, optional
-        The features that are wanted, in order; by default those that at least half of the clients name.
+        The features that are wanted, in order; by default those that at least half of all clients have.
     n_components : int, optional
         r, as for `aggregate`.
 
@@ -98,11 +101,11 @@ def fill_features(
     array([3, 3])
     """
     arrived = list(contributions)
-    wanted = common_features(arrived) if features is None else tuple(features)
-    if not wanted:
+    agreed = common_features(arrived) if features is None else AgreedFeatures(tuple(features), True, {})
+    if agreed is None:
         return Filled(tuple(arrived), None, {}, {}, ())
     refused: Refused = []
-    kept = with_enough_features(arrived, wanted, refused)
+    wanted, kept = agreed.names, with_enough_features(arrived, agreed, refused)
     own = {c.client: set(c.features or wanted) for c in kept}
     lacking = {client: tuple(name for name in wanted if name not in names) for client, names in own.items()}
     surplus = {client: tuple(sorted(names - set(wanted))) for client, names in own.items()}
@@ -126,19 +129,34 @@ def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contrib
 
 def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None) -> list[Contribution]:
     """Fill what every client lacks; placed : contributions on all features, with the rows that they have."""
-    placed.sort(key=lambda one: (one[0].n_atoms, one[0].atoms.tobytes()))  # independent of names and order of arrival
+    placed.sort(key=_by_content)  # independent of names and order of arrival
     level = _without_mean if _have_average_reference([c for c, _ in placed]) else _unchanged
-    core, common = _core([have for _, have in placed], max(c.n_atoms for c, _ in placed))
-    result = aggregate(
-        [replace(placed[k][0], features=None, atoms=level(placed[k][0].atoms[common])) for k in core],
-        n_components,
-        on_bad="reject",
-    )
+    core, common = _core([have for _, have in placed], [c.n_atoms for c, _ in placed])
+    on_common = [_on_rows(placed[k][0], common, level) for k in core]
+    result = aggregate([c for c in on_common if c is not None], n_components, on_bad="reject")
     reference = _medians(placed, result.mixing, common, level)
     for _ in range(N_ROUNDS):
         filled = [_completed(c, have, reference, level) for c, have in placed]
-        reference = aggregate(filled, reference.shape[1], on_bad="reject").mixing
+        reference = aggregate(filled, n_components, on_bad="reject").mixing
     return [_completed(c, have, reference, level) for c, have in placed]
+
+
+def _on_rows(contribution: Contribution, rows: BoolArray, level: Level) -> Contribution | None:
+    """Return a contribution on some rows, without the atoms that are zero there; ``None`` if all are."""
+    atoms = level(np.array(contribution.atoms[rows]))
+    seen = np.linalg.norm(atoms, axis=0) > MIN_LENGTH
+    return replace(contribution, features=None, atoms=atoms[:, seen]) if seen.any() else None
+
+
+def _with_directions(contribution: Contribution, atoms: Array) -> Contribution:
+    """Return the contribution with other atoms; one that would become zero stays as it is."""
+    lost = np.linalg.norm(atoms, axis=0) <= MIN_LENGTH
+    return replace(contribution, atoms=unit(np.where(lost, contribution.atoms, atoms)))
+
+
+def _by_content(placed: tuple[Contribution, BoolArray]) -> tuple[int, bytes, bytes, int]:
+    contribution, have = placed
+    return contribution.n_atoms, contribution.atoms.tobytes(), have.tobytes(), contribution.n_samples or 0
 
 
 def _have_average_reference(contributions: Sequence[Contribution]) -> bool:
@@ -154,14 +172,16 @@ def _unchanged(columns: Array) -> Array:
     return columns
 
 
-def _core(have: list[BoolArray], n_atoms: int) -> tuple[list[int], BoolArray]:
+def _core(have: list[BoolArray], n_atoms: list[int]) -> tuple[list[int], BoolArray]:
     """Return the core of the clients and the features that all of these have: (indices, mask).
 
-    Clients are added from the one with most features on, as long as enough features stay in common.
+    Clients are added from the one with most features on, as long as enough features stay in common: half of all, and as
+    many as most clients have atoms. A client with more atoms than that is not in the core, so no single client decides
+    on what is enough, or is the core alone because it has all features and others lack some.
     """
     n_features = have[0].size
-    enough = max(n_atoms, int(np.ceil(CORE_SHARE * n_features)))
-    order = sorted(range(len(have)), key=lambda k: -int(have[k].sum()))
+    enough = max(int(np.median(n_atoms)), int(np.ceil(CORE_SHARE * n_features)))
+    order = sorted((k for k, n in enumerate(n_atoms) if n <= enough), key=lambda k: -int(have[k].sum()))
     common, core = have[order[0]], [order[0]]
     for k in order[1:]:
         if (common & have[k]).sum() >= enough:
@@ -213,10 +233,10 @@ def _completed(contribution: Contribution, have: BoolArray, reference: Array, le
     """Fill the entries that a client lacks from the components that its atoms match; with zero if they match none."""
     if have.all():
         same = np.abs(level(contribution.atoms) - contribution.atoms).max() < 1e-12
-        return contribution if same else replace(contribution, atoms=unit(level(contribution.atoms)))
+        return contribution if same else _with_directions(contribution, level(contribution.atoms))
     scaled, labels, near = _match_on_rows(contribution, have, reference, level)
     fill = np.where(near, reference[:, labels], 0.0)
     filled = np.where(have[:, None], scaled, fill)
     filled = np.where(near, level(filled), filled)
     signs = np.where(np.sum(filled * contribution.atoms, axis=0) < 0, -1.0, 1.0)  # atoms keep their sign
-    return replace(contribution, atoms=unit(filled * signs))
+    return _with_directions(contribution, filled * signs)

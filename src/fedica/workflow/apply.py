@@ -131,7 +131,7 @@ def apply_global(
     local, fit_notes = fit_client(X, r_own, at_most=n_components is None, features=table.features, **settings)
     recovered = recover(X, mixing, atoms=local.atoms_)  # where it has fewer atoms: the components that they match
     own, together, compare_notes = _compare(X, recovered, local.atoms_.shape[1], settings, rng)
-    notes = (*table.notes, *fit_notes, *compare_notes)
+    notes = (*public.withheld, *table.notes, *fit_notes, *compare_notes)
     if output is None:
         return Applied(recovered, own, together, notes, None)
     tell(f"writing {os.fspath(output)}")

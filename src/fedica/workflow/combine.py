@@ -11,12 +11,15 @@ from typing import Any
 from fedica.arrays import PathLike, check_choice, check_int
 from fedica.errors import InputError
 from fedica.exchange import (
+    MIN_SUPPORT,
     Provenance,
     PublicAggregate,
     Received,
     TrustedKeys,
     as_study,
     as_trusted_keys,
+    published,
+    published_first,
     read_aggregate,
     read_folder,
     write_folder,
@@ -28,7 +31,7 @@ from fedica.server.admit import check_not_empty, screen
 from fedica.server.missing_features import Filled, fill_features
 from fedica.text import list_names
 from fedica.workflow.contribute import Progress
-from fedica.workflow.gates import check_absent, check_enough, check_verdicts, read_inbox
+from fedica.workflow.gates import check_absent, check_enough, check_verdicts, keep_newest, read_inbox
 from fedica.workflow.renumber import Change, keep_order
 
 FAIL_ON = {"outlying": ("outlying",), "weak": ("outlying", "weak")}
@@ -83,6 +86,7 @@ def combine(
     study: Study | PathLike | None = None,
     require_all: bool = False,
     like: PathLike | None = None,
+    min_support: int = MIN_SUPPORT,
     failed: Iterable[Rejection] = (),
     progress: Progress | None = None,
 ) -> Combined:
@@ -110,6 +114,9 @@ def combine(
         Refuse the whole result if anything is left out, or if a client with a trusted key sent nothing.
     like : path-like, optional
         An earlier result folder or aggregate file, whose order and signs of components are kept.
+    min_support : int
+        Components in which fewer clients count are withheld from what goes to the clients; ``aggregate`` and the
+        coordinator's details keep them. 1 publishes everything, also what is one client's own atom.
     failed : iterable of Rejection
         Clients that were asked and sent nothing that could be read; they are listed with those rejected here.
     progress : callable, optional
@@ -127,6 +134,7 @@ def combine(
     """
     tell = progress or (lambda text: None)
     check_int(min_clients, "min_clients", minimum=1)
+    check_int(min_support, "min_support", minimum=1)
     verdicts = () if fail_on is None else FAIL_ON[check_choice(fail_on, "fail_on", FAIL_ON)]
     paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     agreed, trusted = as_study(study), as_trusted_keys(trust_keys)
@@ -136,8 +144,9 @@ def combine(
 
     tell("reading contributions")
     received, refused = read_inbox(paths, trusted)
+    received, older = keep_newest(received, trusted)
     rejected = (*failed, *refused)
-    notes = check_absent(trusted, agreed, _clients(received), [x.client for x in rejected], require_all=require_all)
+    notes = (*older, *check_absent(trusted, agreed, _clients(received), rejected, require_all=require_all))
     kept = _withdraw(received, exclude)
     check_enough(len(_clients(kept)), min_clients, rejected)
     _check_complete(rejected, require_all)
@@ -150,22 +159,21 @@ def combine(
     result = replace(
         result,
         rejected=(*withdrawn, *result.rejected, *rejected),
-        options={**result.options, **_intake_options(exclude, filled)},
+        options={**result.options, **_intake_options(exclude, filled, min_support)},
     )
     check_enough(len(result.clients), min_clients, result.rejected)
     if earlier is None and exclude:
         tell("aggregating once more with the withdrawn clients")
         earlier = _aggregate(received, n_components, agreed, settings)[0]
         against = "the aggregate with the withdrawn clients"
-    combined = _compare(result, earlier, against)
+    combined = _compare(result, earlier, against, min_support)
     check_verdicts(combined.aggregate, verdicts)
 
-    admitted = set(result.clients)
-    provenance = tuple(item.provenance for item in kept if item.contribution.client in admitted)
-    notes = (*notes, *_feature_notes(filled))
+    provenance = _provenance(kept, result)
+    notes = (*notes, *_feature_notes(filled), *_withheld_notes(combined.aggregate, min_support))
     if output is not None:
         tell(f"writing {os.fspath(output)}")
-        write_folder(combined.aggregate, output, provenance=provenance)
+        write_folder(combined.aggregate, output, provenance=provenance, min_support=min_support)
     path = None if output is None else os.fspath(output)
     return replace(combined, provenance=provenance, notes=notes, path=path)
 
@@ -212,25 +220,50 @@ def _aggregate(
     return replace(result, rejected=tuple(rejected)), filled
 
 
-def _intake_options(exclude: Sequence[str], filled: Filled) -> dict[str, object]:
-    """Return what the result folder tells of the intake, besides the options of the method."""
+def _provenance(items: Sequence[Received], result: Aggregate) -> tuple[Provenance, ...]:
+    """Return where the admitted contributions came from; a client may have sent others, which were left out."""
+    admitted, left_out = set(result.clients), {x.source for x in result.rejected}
+    origins = [item.provenance for item in items if item.contribution.client in admitted]
+    return tuple(origin for origin in origins if origin.source not in left_out)
+
+
+def _intake_options(exclude: Sequence[str], filled: Filled, min_support: int) -> dict[str, object]:
+    """Return what the result folder tells besides the options of the method."""
     counts = {
         "n_withdrawn": len(exclude),
         "n_clients_filled": len(filled.lacking),
         "n_features_filled": sum(map(len, filled.lacking.values())),
         "n_clients_cut": len(filled.surplus),
+        "min_support": 0 if min_support == MIN_SUPPORT else min_support,
     }
     return {name: count for name, count in counts.items() if count}
 
 
-def _compare(result: Aggregate, earlier: Aggregate | PublicAggregate | None, against: str) -> Combined:
-    """Renumber the components like those of an earlier result, if there is one, and tell what changed."""
+def _compare(
+    result: Aggregate, earlier: Aggregate | PublicAggregate | None, against: str, min_support: int
+) -> Combined:
+    """Renumber the components like those of an earlier result, if there is one, and tell what changed.
+
+    Components that are withheld come last, as in the result folder.
+    """
     if earlier is None:
-        return Combined(result)
-    result, change = keep_order(result, earlier.mixing, earlier.terms.features)
+        return Combined(published_first(result, min_support))
+    last = ~published(result, min_support)
+    result, change = keep_order(result, earlier.mixing, earlier.terms.features, last=last)
     now, then = set(result.clients), set(earlier.clients) if isinstance(earlier, Aggregate) else set()
     joined = tuple(sorted(now - then)) if then else ()
     return Combined(result, change=change, against=against, joined=joined, left=tuple(sorted(then - now)))
+
+
+def _withheld_notes(result: Aggregate, min_support: int) -> tuple[str, ...]:
+    """Say what is not published, and how to publish it."""
+    n_withheld, r = int((~published(result, min_support)).sum()), result.n_components
+    if not n_withheld:
+        return ()
+    return (
+        f"{n_withheld} of {r} components are withheld from the clients: in each of them fewer than {min_support} "
+        "clients count, so it could be one client's own atom. --min-support 1 publishes everything.",
+    )
 
 
 def _feature_notes(filled: Filled) -> tuple[str, ...]:

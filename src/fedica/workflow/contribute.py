@@ -13,8 +13,9 @@ import numpy as np
 from fedica.arrays import Array, PathLike, RandomState, check_int
 from fedica.errors import DataError, InputError, OptionError
 from fedica.exchange import SigningKey, as_signing_key, as_study, contribution_to_bytes
-from fedica.exchange.contributions import CONTRIBUTION
+from fedica.exchange.contributions import CONTRIBUTION, next_serial
 from fedica.exchange.files import check_output, write_atomic
+from fedica.exchange.signatures import exposed_key_note
 from fedica.readers import ReadOptions, Table, read_data, suffix_of
 from fedica.readers.select import Keep
 from fedica.readers.voxels import SUFFIXES as IMAGES
@@ -22,6 +23,7 @@ from fedica.records import Contribution, Study
 from fedica.text import list_names
 from fedica.workflow.fit import fit_client
 from fedica.workflow.inspect import Field, fields_of
+from fedica.workflow.study import identifier_notes
 
 Progress = Callable[[str], None]
 ENOUGH_PER_R2 = 20
@@ -70,6 +72,7 @@ def contribute(
     drop_missing: bool = False,
     min_samples: int | None = None,
     key: SigningKey | PathLike | None = None,
+    serial: int | None = None,
     random_state: RandomState = 0,
     keep: Keep | None = None,
     options: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
@@ -103,6 +106,9 @@ def contribute(
         Refuse fewer samples; the study's number holds too.
     key : SigningKey or path-like, optional
         The client's private key, to sign with.
+    serial : int, optional
+        Number of this message among those of the same client, the highest of which counts. By default none for the
+        first; one more than the file that is replaced has, unless the message is the same.
     random_state : int, RandomState, Generator or None
         Seed of the fit.
     keep : callable, optional
@@ -149,8 +155,12 @@ def contribute(
     )
     study_id = agreed.id if agreed else None
     contribution = local.contribution(name, features=table.features, study=study_id, **_reader_fields(table, agreed))
-    contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed))
-    notes = (*table.notes, *fit_notes, *_model_notes(table, contribution))
+    contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed), serial=serial)
+    if serial is None and output is not None:
+        contribution = replace(contribution, serial=next_serial(contribution, output))
+    notes = (*_study_notes(agreed), *table.notes, *fit_notes, *_model_notes(table, contribution))
+    if isinstance(key, str | os.PathLike):
+        notes = (*exposed_key_note(key), *notes)
     sent = contribution_to_bytes(contribution, key=signing)
     leaves, stays = fields_of(sent, CONTRIBUTION, name), _stays(table, contribution)
     if output is None or not write:
@@ -194,6 +204,10 @@ def _model_notes(table: Table, contribution: Contribution) -> list[str]:
             "of the brain, give --independence features."
         )
     return notes
+
+
+def _study_notes(study: Study | None) -> tuple[str, ...]:
+    return () if study is None else identifier_notes(study)
 
 
 def _reader_fields(table: Table, study: Study | None) -> dict[str, Any]:

@@ -94,8 +94,9 @@ def export(
     for path in wanted.replaces(target):
         check_output(path, inputs)
     mask, like = (None if path is None else Path(path) for path in (mask, like))
-    notes: list[str] = []
-    paths = wanted.write(_Job(as_public(aggregate), target, mask, like, as_study(study)), notes)
+    public = as_public(aggregate)
+    notes = list(public.withheld)
+    paths = wanted.write(_Job(public, target, mask, like, as_study(study)), notes)
     return Exported(tuple(map(str, paths)), tuple(notes))
 
 

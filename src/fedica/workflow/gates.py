@@ -11,6 +11,9 @@ from fedica.exchange import Provenance, Received, TrustedKeys, read_contribution
 from fedica.records import Aggregate, Contribution, Rejection, Study
 from fedica.text import list_names
 
+UNSIGNED = frozenset({"unsigned", "no-trusted-key", "other-key", "not-canonical", "bad-signature"})
+"""Kinds of rejections of files that anybody can have sent in a client's name."""
+
 
 def read_inbox(
     paths: PathLike | Iterable[PathLike], trusted: TrustedKeys | None
@@ -39,14 +42,50 @@ def read_inbox(
     return received, tuple(rejected)
 
 
+def keep_newest(received: Sequence[Received], trusted: TrustedKeys | None) -> tuple[list[Received], tuple[str, ...]]:
+    """Of several messages that one client signed for one study keep those of the highest number, and say so.
+
+    Without trusted keys nobody knows who numbered them: all are kept, and different ones refused later.
+    """
+    if trusted is None:
+        return list(received), ()
+    numbers: dict[tuple[str, str | None], set[int]] = {}
+    for item in received:
+        numbers.setdefault(_thread_of(item), set()).add(_number_of(item))
+    notes = tuple(
+        f"client {client!r} sent messages of {len(own)} different numbers: number {max(own)}, the highest, counts."
+        for (client, _), own in numbers.items()
+        if len(own) > 1
+    )
+    return [item for item in received if _number_of(item) == max(numbers[_thread_of(item)])], notes
+
+
+def _thread_of(item: Received) -> tuple[str, str | None]:
+    return item.contribution.client, item.contribution.study
+
+
+def _number_of(item: Received) -> int:
+    """Return a message's number; one without comes before all others."""
+    serial = item.contribution.serial
+    return -1 if serial is None else serial
+
+
 def check_absent(
-    trusted: TrustedKeys | None, study: Study | None, present: set[str], refused: list[str], *, require_all: bool
+    trusted: TrustedKeys | None,
+    study: Study | None,
+    present: set[str],
+    refused: Sequence[Rejection],
+    *,
+    require_all: bool,
 ) -> tuple[str, ...]:
-    """Return notes on the clients with a trusted key that sent nothing; refuse that if all are required."""
+    """Return notes on the clients with a trusted key that sent nothing; refuse that if all are required.
+
+    What a client did not sign, it did not send: a refused file counts only if its signature held.
+    """
     if trusted is None:
         return ()
     notes = []
-    absent = sorted(set(trusted) - present - set(refused))
+    absent = sorted(set(trusted) - present - {x.client for x in refused if x.kind not in UNSIGNED})
     if absent:
         sentence = f"{len(absent)} clients with a trusted key sent nothing: {list_names(absent)}."
         if require_all:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray, unit
+from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.errors import InputError
 from fedica.matching import match
 from fedica.records import Aggregate
@@ -40,7 +40,11 @@ class Change:
 
 
 def keep_order(
-    aggregate: Aggregate, mixing: Array, features: tuple[str, ...] | None = None
+    aggregate: Aggregate,
+    mixing: Array,
+    features: tuple[str, ...] | None = None,
+    *,
+    last: BoolArray | None = None,
 ) -> tuple[Aggregate, Change]:
     """Give components the numbers and signs that they have in an earlier mixing matrix, wherever they are the same.
 
@@ -52,6 +56,8 @@ def keep_order(
         The earlier mixing matrix.
     features : tuple of str, optional
         Names of its rows. Rows are compared by name where both have names, else by place.
+    last : ndarray of shape (r,), optional
+        Components of the new aggregate that come after all others.
 
     Returns
     -------
@@ -69,7 +75,8 @@ def keep_order(
     found = match(now, then)
     angles = np.degrees(np.arccos(np.minimum(found.cosines, 1.0)))
     places = np.where((found.labels >= 0) & (angles <= MAX_TURN), found.labels, -1)
-    order = np.argsort(np.where(places >= 0, places, then.shape[1]), kind="stable")
+    after = np.zeros(places.size, dtype=np.bool_) if last is None else last
+    order = np.lexsort((np.where(places >= 0, places, then.shape[1]), after))
     signs = np.where(places >= 0, found.signs, 1.0)[order]
     gone = tuple(sorted(set(range(then.shape[1])) - set(places.tolist())))
     change = Change(places[order], np.where(places >= 0, angles, np.nan)[order], gone)

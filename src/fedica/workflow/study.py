@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedica.arrays import PathLike
 from fedica.errors import InputError, OptionError
 from fedica.exchange import write_study
 from fedica.readers import read_data, read_names, suffix_of
 from fedica.readers.masks import mask_features
+from fedica.readers.select import suspicion
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Study
 
@@ -53,7 +56,17 @@ def new_study(
         **agreed,
     )
     write_study(study, output)
-    return study, notes
+    return study, (*notes, *identifier_notes(study))
+
+
+def identifier_notes(study: Study) -> tuple[str, ...]:
+    """Name the features of a study that look like identifiers or dates: clients use them, because the study says so."""
+    looks = {name: why for name in study.features if (why := suspicion(name, np.empty(0), first=False))}
+    return tuple(
+        f"study {study.id!r} has the feature {name!r}, which is {why}: every client would fit it, and its atoms could "
+        "tell about single persons."
+        for name, why in looks.items()
+    )
 
 
 def _features(
