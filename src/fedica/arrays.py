@@ -104,11 +104,15 @@ def check_finite_matrix(values: object, who: str, shape: str) -> Array:
     return array
 
 
+def check_unmasked(values: object, who: str) -> None:
+    """Refuse an array with masked values: numpy would use what lies under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and (n_masked := int(np.ma.getmaskarray(values).sum())):
+        raise InputError(f"{who} must have no masked values; got {n_masked}. Fill or drop them.")
+
+
 def _as_numbers(values: object, who: str, shape: str) -> Array:
     """Return an array of real numbers without masked ones; messages show no value of it."""
-    if np.ma.is_masked(values):
-        n_masked = int(np.ma.count_masked(values))  # type: ignore[no-untyped-call]
-        raise InputError(f"{who} must have no masked values; got {n_masked}. Fill or drop them.")
+    check_unmasked(values, who)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "cmM":

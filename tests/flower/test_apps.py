@@ -188,6 +188,15 @@ def test_a_run_may_ask_for_more_clients_than_the_coordinator_never_for_fewer(thr
     assert not (three.newest / "result").exists()
 
 
+def test_what_is_withheld_is_not_sent_back(three, caplog):
+    """min-support of the coordinator's file decides: the result stays with the coordinator, and the log says so."""
+    three.coordinator(min_support=4)
+    folder = three.run()
+    assert read_folder(folder / "result").public is None
+    assert "nothing goes back to the clients" in caplog.text
+    assert not (folder / "not-applied.csv").exists()
+
+
 def test_without_its_settings_the_server_says_what_to_set(three, monkeypatch):
     """The result's place is never guessed."""
     monkeypatch.delenv("FEDICA_COORDINATOR")

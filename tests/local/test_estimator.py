@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from fedica.errors import DataError, OptionError
+from fedica.errors import DataError, InputError, OptionError
 from fedica.local import SOLVERS, LocalICA
 
 SETTINGS = [("samples", "general"), ("samples", "orthogonal"), ("features", "general")]
@@ -209,13 +209,34 @@ def test_the_contribution_carries_what_the_server_needs(make_mixture):
         (np.random.default_rng(0).standard_normal((30, 2)) @ np.ones((2, 6)), "above the rank of the data: 1 "),
         (np.ones(5), "Expected 2D array"),
         (np.ones((1, 5)), "minimum of 2"),
-        (np.ones((5, 3)) * 1j, "Complex data not supported"),
+        (np.full((5, 3), 4.25 + 1j), "Complex data not supported"),
+        (np.full((5, 3), np.datetime64("2004-02-05")), r"must be numbers; got dates or times \(datetime64\[D\]\)"),
+        (np.full((5, 3), "4.25 (Alice)", dtype=object), "data must be numbers; got text"),
+        (np.ma.masked_equal(np.arange(15.0).reshape(5, 3), 4), "data must have no masked values; got 1"),
     ],
 )
 def test_bad_data_is_refused_in_one_sentence(X, sentence):
-    """Each defect of the data is a DataError that names it."""
-    with pytest.raises(DataError, match=sentence):
+    """Each defect of the data is a DataError that names it, and shows no value."""
+    with pytest.raises(DataError, match=sentence) as caught:
         LocalICA(4).fit(X)
+    assert not any(value in str(caught.value) for value in ("4.25", "2004", "Alice", "\n"))
+
+
+def test_a_mask_that_hides_nothing_is_no_mask():
+    """And one in a block of an iterable is refused as in an array."""
+    X = np.random.default_rng(0).laplace(size=(400, 3))
+    plain, masked = LocalICA(3, random_state=0).fit(X), LocalICA(3, random_state=0).fit(np.ma.array(X))
+    np.testing.assert_array_equal(plain.atoms_, masked.atoms_)
+    with pytest.raises(InputError, match="a block must have no masked values; got 3"):
+        LocalICA(3).fit([X, np.ma.array(X, mask=np.arange(1200).reshape(X.shape) < 3)])
+
+
+def test_data_in_small_units_gives_unit_atoms():
+    """Magnetic fields in tesla: only the scale of the mixing matrix is another."""
+    X = np.random.default_rng(0).laplace(size=(2000, 3)) @ np.random.default_rng(1).standard_normal((3, 3))
+    one, other = LocalICA(3, random_state=0).fit(X), LocalICA(3, random_state=0).fit(1e-14 * X)
+    np.testing.assert_allclose(np.linalg.norm(other.atoms_, axis=0), 1.0, atol=1e-12)
+    np.testing.assert_allclose(other.atoms_, one.atoms_, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ def test_a_study_made_from_a_recording_knows_its_units(folder, tmp_path):
     (tmp_path / "in").mkdir()
     for path in tmp_path.glob("*.safetensors"):
         path.rename(tmp_path / "in" / path.name)
-    run("aggregate", tmp_path / "in", "--study", study, "--min-clients", 2, "-o", tmp_path / "out")
+    run("aggregate", tmp_path / "in", "--study", study, "--min-support", 2, "-o", tmp_path / "out")
     run("apply", tmp_path / "out", folder / "a.vhdr", "--study", study, "-o", tmp_path / "sources.npy")
     assert np.load(tmp_path / "sources.npy").shape == (7700, 4)
     outcome = CliRunner().invoke(app, ["local", str(folder / "a.edf"), "--mask", "x.nii", "-o", str(tmp_path / "x")])

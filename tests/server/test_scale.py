@@ -140,6 +140,14 @@ class TestWhereverAtomsLie:
         assert np.abs(one.mixing - other.mixing).max() <= AGREE
         assert np.array_equal(one.labels[columns], other.labels)
 
+    def test_atoms_in_small_units_are_directions_and_masks_are_refused(self, small_blocks):
+        """Tesla are very small numbers; what lies under a mask is not to be used."""
+        atoms, owner, _ = many_clients()
+        one, other = aggregate(AtomArray(2.0**-50 * atoms, owner), 6), aggregate(AtomArray(atoms, owner), 6)
+        assert np.abs(one.mixing - other.mixing).max() <= AGREE
+        with pytest.raises(InputError, match="AtomArray's atoms must have no masked values; got 1"):
+            AtomArray(np.ma.array(atoms, mask=np.arange(atoms.size).reshape(atoms.shape) == 7), owner)
+
     def test_atoms_of_other_lengths_and_precisions_are_scaled(self, small_blocks):
         """Float32 columns of any norm are directions all the same."""
         atoms, owner, _ = many_clients()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedica.arrays import IntArray
+from fedica.arrays import IntArray, check_unmasked
 from fedica.blocks.arrays import ArrayBlocks, Blocks, Function
 from fedica.blocks.cuts import Parts, row_bounds, rows_of_block
 from fedica.errors import DataError
@@ -98,6 +98,7 @@ class EachBlock:
 
 def as_block(raw: object) -> NDArray[Any]:
     """Return a block as a two-dimensional array of real numbers."""
+    check_unmasked(raw, "a block")
     block = np.asarray(raw)
     if block.ndim != 2 or block.dtype.kind not in "fiub":
         raise DataError(

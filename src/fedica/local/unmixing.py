@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fedica.arrays import Array
+from fedica.arrays import Array, check_unmasked
 from fedica.blocks import EachBlock, as_block, is_dask, is_lazy, rows_of
 from fedica.errors import DataError
 from fedica.ica import not_finite_error
@@ -93,16 +93,22 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _check_array(self, X: ArrayLike, *, reset: bool, min_samples: int) -> NDArray[Any]:
         """Return X as a real array; integers and single precision stay as they are, and become float64 block by block.
 
-        Values that are not finite are found later, by sums over the data.
+        Values that are not finite are found later, by sums over the data. Messages show no value of it.
         """
         try:
-            return np.asarray(
+            check_unmasked(X, "data")
+            data = np.asarray(
                 validate_data(
                     self, X, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_samples=min_samples
                 )
             )
         except ValueError as error:
-            raise DataError(str(error)) from error
+            sentence = str(error).split("\n", 1)[0]  # of complex numbers scikit-learn shows all
+            text = "could not convert" in sentence
+            raise DataError("data must be numbers; got text. Leave it out." if text else sentence) from None
+        if data.dtype.kind in "mM":
+            raise DataError(f"data must be numbers; got dates or times ({data.dtype}). Leave them out.")
+        return data
 
 
 @dataclass(frozen=True, eq=False)

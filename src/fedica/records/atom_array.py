@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import IntArray, readonly
+from fedica.arrays import IntArray, check_unmasked, readonly
 from fedica.errors import InputError
 from fedica.records import checks
 from fedica.records.fields import check_fields, checked, set_fields
@@ -80,6 +80,7 @@ class AtomArray:
 
 
 def _check_shape(atoms: Any) -> tuple[int, int]:
+    check_unmasked(atoms, "AtomArray's atoms")
     shape = tuple(getattr(atoms, "shape", ()))
     if len(shape) != 2 or 0 in shape or np.dtype(atoms.dtype).kind != "f":
         raise InputError(
