@@ -7,6 +7,7 @@ megabytes.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -59,6 +60,20 @@ def show_text(text: object, most: int = MAX_SHOWN) -> str:
 def show_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a sentence says, by name, with every text as `show_text` gives it and every list cut."""
     return {name: _show_value(value) for name, value in values.items()}
+
+
+def show_json(text: str) -> str:
+    r"""Return JSON that says the same with nothing unprintable in it but line breaks.
+
+    Examples
+    --------
+    >>> show_json('{"a": "\u202eé"}')
+    '{"a": "\\u202eé"}'
+    """
+    return "\n".join(
+        line if is_visible(line) else "".join(x if is_visible(x) else json.dumps(x)[1:-1] for x in line)
+        for line in text.split("\n")
+    )
 
 
 def is_visible(text: str) -> bool:

@@ -7,13 +7,14 @@ import io
 import json
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from fedica.cli import app
-from fedica.exchange import contribution_to_bytes, read_folder
+from fedica.exchange import contribution_from_bytes, contribution_to_bytes, read_folder
 from fedica.records import Contribution
 
 HOSTILE = "\x1b]0;title\x07\x9b2J\nError: forged\r\u202egnp\u2069\u200b\ufeff"
@@ -107,3 +108,18 @@ def test_what_is_said_of_a_rejection_is_bounded(tmp_path, inbox):
     if result.exit_code == 0:
         with open(tmp_path / "result" / "rejected.csv", encoding="utf-8", newline="") as stream:
             assert max(len(row["reason"]) for row in csv.DictReader(stream)) <= 2000
+
+
+def test_what_clients_declare_is_printable_in_files_for_people(tmp_path, inbox):
+    """The study that all contributions name: in the tables, the summary, the report and a derivative."""
+    for path in inbox.iterdir():
+        sent = contribution_from_bytes(path.read_bytes())
+        path.write_bytes(contribution_to_bytes(replace(sent, study="s\u200b\u202e\u2028")))
+    aggregate(inbox, tmp_path / "result")
+    (tmp_path / "bids").mkdir()
+    assert CliRunner().invoke(app, ["export", str(tmp_path / "result"), "-o", str(tmp_path / "bids")]).exit_code == 0
+    for path in tmp_path.rglob("*.*"):
+        if path.is_file() and path.suffix != ".safetensors":
+            text = re.sub(r"<script>.*?</script>", "", path.read_text(), flags=re.DOTALL)
+            assert not UNPRINTABLE.search(text.replace("\t", "") if path.suffix == ".tsv" else text), path
+    assert json.loads((tmp_path / "result" / "summary.json").read_text())["study"] == "s\u200b\u202e\u2028"

@@ -18,7 +18,7 @@ from typer import Option
 from fedica.cli.console import console, print_table
 from fedica.cli.options import bundled
 from fedica.errors import OptionError
-from fedica.text import MAX_PATH, MAX_SENTENCE, is_visible, show_text
+from fedica.text import MAX_PATH, MAX_SENTENCE, show_json, show_text
 
 
 class Output:
@@ -98,7 +98,7 @@ class Output:
     def result(self, fields: dict[str, Any]) -> bool:
         """Print the JSON object if that is wanted; return whether text is wanted instead."""
         if self.as_json:
-            typer.echo(_printable_json(fields))
+            typer.echo(show_json(json.dumps(fields, ensure_ascii=False, indent=2, allow_nan=False)))
         return not (self.as_json or self.quiet)
 
     def text(self, text: str) -> None:
@@ -123,16 +123,6 @@ class Output:
         if self.result({"table": table, "files": [str(path) for path in files], "notes": notes}):
             self.table(columns, rows)
             self.lines(*files)
-
-
-def _printable_json(fields: dict[str, Any]) -> str:
-    """Return the JSON object, with letters of all languages, and escapes for what is not printable."""
-    text = json.dumps(fields, ensure_ascii=False, indent=2, allow_nan=False)
-    return "\n".join(line if is_visible(line) else "".join(map(_json_escape, line)) for line in text.split("\n"))
-
-
-def _json_escape(letter: str) -> str:
-    return letter if is_visible(letter) else json.dumps(letter)[1:-1]
 
 
 with_output = bundled("out", Output, signature(Output, eval_str=True).parameters.values())

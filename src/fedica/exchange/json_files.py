@@ -14,7 +14,7 @@ from fedica.errors import FormatError, InputError
 from fedica.exchange.files import read_bounded
 from fedica.exchange.format import check_version
 from fedica.exchange.header import encodable
-from fedica.text import MAX_PATH, show_text
+from fedica.text import MAX_PATH, show_json, show_text
 
 VERSION = "1"
 """The version of the JSON files."""
@@ -31,7 +31,10 @@ def plain_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
 
 
 def json_text(value: Any, what: str, *, indent: int | None = None) -> str:
-    """Return the value as JSON, compact unless it is indented; refuse what JSON or UTF-8 cannot say."""
+    """Return the value as JSON: compact, or indented for people, without a character that is not printable.
+
+    What JSON or UTF-8 cannot say is refused.
+    """
     separators = (",", ":") if indent is None else (",", ": ")
     try:
         text = json.dumps(
@@ -41,7 +44,7 @@ def json_text(value: Any, what: str, *, indent: int | None = None) -> str:
         raise InputError(f"{what} holds plain texts, finite numbers and truth values ({error}).") from error
     if not encodable(text):
         raise InputError(f"{what} holds Unicode text; got half a surrogate pair.")
-    return text
+    return text if indent is None else show_json(text)
 
 
 def read_plain(path: PathLike, name: str, *, limit: int) -> dict[str, Any]:
