@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from fedica.cli import app
 from fedica.cli.pages import cli_page
-from fedica.exchange import read_study
+from fedica.exchange import read_study, write_contribution
+from fedica.records import Contribution
 from fedica.simulate import federation
 
 PROGRAM = [sys.executable, "-c", "from fedica.cli import main; main()"]
@@ -194,6 +195,19 @@ def test_the_page_of_the_commands_is_up_to_date():
     """docs/cli.md is what ``python -m fedica.cli.pages`` prints."""
     page = Path(__file__).parents[2] / "docs" / "cli.md"
     assert page.read_text(encoding="utf-8") == cli_page()
+
+
+def test_two_unrelated_clients_do_not_agree(place):
+    """The command says so, and writes nothing for the clients."""
+    Path("two").mkdir()
+    for k in range(2):
+        atoms = np.random.default_rng(k).standard_normal((20, 4))
+        write_contribution(Contribution(f"c{k}", atoms, 5000), f"two/c{k}.safetensors")
+    told = run("aggregate two --components 4 -o result").stdout
+    assert "Nobody agrees: the atoms of the 2 clients are no more alike than chance makes them." in told
+    assert "All clients agree" not in told
+    assert "nothing in it may go to the clients" in told
+    assert not Path("result/aggregate.safetensors").exists()
 
 
 def test_a_study_that_names_an_identifier_says_so(place):

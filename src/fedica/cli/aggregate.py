@@ -141,15 +141,18 @@ def _print(out: Output, combined: Combined, min_support: int) -> None:
 
 
 def _print_doubted(out: Output, result: Aggregate) -> None:
-    """Print the clients that are not to be trusted, outlying ones first, and why; or that nobody agrees."""
+    """Print the clients that are not to be trusted, outlying ones first, and why; and whether nobody agrees."""
+    from fedica.report import headline
+
     doubted = sorted(
         (row for row in result.trust or () if row.verdict != "trusted"), key=lambda row: (row.verdict, -row.angle)
     )
+    told = headline(result)
+    if told.warning:
+        out.text(f"{told.agreement}. {told.warning}")
+    elif not doubted:
+        out.text("All clients agree: none is outlying or weak.")
     if not doubted:
-        from fedica.report import headline
-
-        told = headline(result)
-        out.text(f"{told} {told.warning}" if told.warning else "All clients agree: none is outlying or weak.")
         return
     out.table(["client", "<verdict", "<why"], [[row.client, row.verdict, row.reason] for row in doubted])
     n_out = sum(row.verdict == "outlying" for row in doubted)
