@@ -147,8 +147,7 @@ def _optimised(options: argparse.Namespace) -> str:
             f"Length, scatter, number of components, steps and direction of a common lean, {options.evaluations} "
             f"evaluations against consensus on {len(SEARCH_SEEDS)} federations, reported on {options.fresh} fresh "
             "ones: error over that of the same method on the honest clients alone, medians; condition 10, error "
-            "0.05. A lean whose variance stays below that of independent errors costs about 1.15 to 1.5, whatever "
-            "the server does.\n",
+            "0.05.\n",
             table(["K", "r", "share", "limit", "consensus", "srf-ica", "the lean found"], lines),
         ]
     )
