@@ -19,7 +19,7 @@ labels = [f"{admitted.clients[k]}: {fault_of[admitted.clients[k]]}".removesuffix
 ax.axvline(1, color="black", linestyle=":")
 ax.axvline(CLIENT_CUT, color="black", linestyle="--")
 ax.text(1, -0.6, "1 radius ", ha="right", va="bottom", fontsize=8)
-ax.text(CLIENT_CUT, -0.6, f" {CLIENT_CUT} radii: counts no more beyond", ha="left", va="bottom", fontsize=8)
+ax.text(CLIENT_CUT, -0.6, f" {CLIENT_CUT} radii: noisy beyond", ha="left", va="bottom", fontsize=8)
 ax.set(yticks=range(12), yticklabels=labels, xscale="log", xlabel="distance of the client, in radii")
 ax.xaxis.set_major_formatter("{x:g}")
 ax.invert_yaxis()

@@ -47,8 +47,11 @@ def unit_of_any_scale(columns: Array) -> Array:
 
     columns : (d, m). A column is near zero, and stays so, when its norm is below 1e-12 of the largest entry.
     """
-    exponent = np.frexp(np.abs(columns).max(initial=0.0))[1]
-    return unit(np.ldexp(columns, -exponent))  # by a power of two, which is exact
+    largest = max(float(columns.max(initial=0.0)), -float(columns.min(initial=0.0)))
+    if largest > 0 and not MIN_SCALE < largest < 1 / MIN_SCALE:
+        return unit_of_any_scale(np.ldexp(columns, -np.frexp(largest)[1]))  # by a power of two, which is exact
+    norms = np.sqrt(np.einsum("dm,dm->m", columns, columns, dtype=np.float64))  # one pass: this runs in every sweep
+    return np.asarray(columns / np.where(norms < NEAR_ZERO * largest, largest or 1.0, norms), dtype=np.float64)
 
 
 def fix_signs(columns: Array) -> tuple[Array, Array]:

@@ -243,3 +243,88 @@ def test_atoms_of_a_whole_brain_need_no_square_of_their_length():
         tracemalloc.stop()
     assert result.support.tolist() == [4, 4, 4]
     assert peak < 100e6
+
+
+def test_one_client_cannot_outvote_sixty_by_sending_more_atoms():
+    """Each knows six of ten components; one sends 54 atoms outside their span: one vote per client."""
+    rng = np.random.default_rng(0)
+    A = conditioned(rng, 64, 10, 10.0)
+    blocks = [b[:, rng.permutation(10)[:6]] for b in honest_blocks(rng, A, 60, noise=0.05)]
+    outside = rng.standard_normal((64, 54))
+    outside = unit(outside - polar(A) @ (polar(A).T @ outside))
+    honest = error(aggregate(send(blocks[1:], rng), 10).mixing, A)
+    assert error(aggregate(send([outside, *blocks[1:]], rng), 10).mixing, A) < 1.05 * honest
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.4])
+def test_a_minority_that_shares_an_error_inside_the_spread_stands_apart(share):
+    """Attackers lean by 0.8 of an honest client's error, all in one direction, each jittered by 1e-6."""
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        A = conditioned(rng, 10, 10, 10.0)
+        blocks = honest_blocks(rng, A, 30, noise=0.05)
+        n_bad = round(30 * share)
+        lean = rng.standard_normal((10, 10)) * (1 - np.eye(10))
+        lean *= 0.8 * 0.05 * 3 / np.linalg.norm(lean, axis=0)
+        centre = np.linalg.solve(A, unit(np.mean(blocks[n_bad:], axis=0)))
+        leaning = [unit(A @ (centre + lean) + 1e-6 * rng.standard_normal(A.shape)) for _ in range(n_bad)]
+        honest = error(aggregate(send(blocks[n_bad:], rng), 10).mixing, A)
+        ratios.append(error(aggregate(send(leaning + blocks[n_bad:], rng), 10).mixing, A) / honest)
+    assert max(ratios) < 1.15
+
+
+def test_clients_of_unequal_noise_count_by_their_accuracy():
+    """Noise differs log-normally between clients: better than the plain mean, by a tenth at least."""
+    ratios = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        A = conditioned(rng, 10, 10, 2.0)
+        blocks = [honest_blocks(rng, A, 1, noise=0.05 * np.exp(0.6 * rng.standard_normal()))[0] for _ in range(30)]
+        contributions = send(blocks, rng)
+        sf = error(aggregate(contributions, 10, method="sf-ica").mixing, A)
+        ratios.append(error(aggregate(contributions, 10).mixing, A) / sf)
+    assert np.mean(ratios) < 0.9
+
+
+def test_atoms_between_components_are_not_forced_onto_one():
+    """(C6): atoms of twelve clients that lie between components; the halves agree better than those of Algorithm 1."""
+    rng = np.random.default_rng(4)
+    A = polar(rng.standard_normal((100, 8)))
+    mixed = [A @ unit(np.eye(8) + 0.35 * rng.standard_normal((8, 8))) for _ in range(24)]
+    blocks = [unit(b + 0.6 * unit(rng.standard_normal(b.shape))) for b in mixed]
+    halves = send(blocks[:12], rng), send(blocks[12:], rng)
+    likeness = {
+        method: match(*(aggregate(half, 8, method=method).mixing for half in halves)).cosines.mean()
+        for method in ("consensus", "srf-ica")
+    }
+    assert likeness["consensus"] > likeness["srf-ica"]
+
+
+class TestHowManyReplicate:
+    """``n_components=None`` where clients have components of their own, or where some want to change the number."""
+
+    def test_components_of_ones_own_are_not_counted(self):
+        """Each client has six components of all and four of its own, seen at a cosine of about 0.8."""
+        rng = np.random.default_rng(5)
+        A = polar(rng.standard_normal((120, 6)))
+        blocks = [
+            unit(np.hstack([A, polar(rng.standard_normal((120, 4)))]) + 0.07 * rng.standard_normal((120, 10)))
+            for _ in range(20)
+        ]
+        result = aggregate(send(blocks, rng))
+        assert result.n_components == 6
+        assert result.options["n_components_from"] == "replication"
+
+    @pytest.mark.parametrize("kind", ["two phantoms more", "as many random atoms as features"])
+    def test_a_fifth_of_the_clients_does_not_change_it(self, kind):
+        """Honest clients know six of ten components."""
+        rng = np.random.default_rng(6)
+        A, phantoms = polar(rng.standard_normal((20, 10))), unit(rng.standard_normal((20, 2)))
+        blocks = [b[:, rng.permutation(10)[:6]] for b in honest_blocks(rng, A, 30, noise=0.05)]
+        for k in range(6):
+            if kind == "two phantoms more":
+                blocks[k] = np.hstack([blocks[k], unit(phantoms + 0.01 * rng.standard_normal((20, 2)))])
+            else:
+                blocks[k] = unit(rng.standard_normal((20, 20)))
+        assert aggregate(send(blocks, rng)).n_components == 10

@@ -21,7 +21,7 @@ from fedica.blocks import spool as spool_module
 from fedica.blocks.arrays import ArrayBlocks
 from fedica.blocks.cuts import block_bounds
 from fedica.errors import ContributionError, InputError
-from fedica.server import consensus as consensus_module
+from fedica.server.consensus import starts
 from fedica.server.embedding import embed_absolute, embed_squared
 
 AGREE = 1e-8
@@ -57,7 +57,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(cuts_module, "MAX_COLUMNS", 100)
     monkeypatch.setattr(cuts_module, "MAX_BLOCKS", 3)
     monkeypatch.setattr(columns_module, "KEEP_BYTES", 1000)
-    monkeypatch.setattr(consensus_module, "MAX_PANEL", 120)
+    monkeypatch.setattr(starts, "MAX_PANEL", 120)
     monkeypatch.setattr("fedica.blocks.sampling.MAX_SAMPLE", 900)
 
 
@@ -149,11 +149,11 @@ class TestWhereverAtomsLie:
             AtomArray(np.ma.array(atoms, mask=np.arange(atoms.size).reshape(atoms.shape) == 7), owner)
 
     def test_atoms_of_other_lengths_and_precisions_are_scaled(self, small_blocks):
-        """Float32 columns of any norm are directions all the same."""
+        """Float32 columns of any norm are directions all the same; their last bits draw other clients for a start."""
         atoms, owner, _ = many_clients()
         scaled = (atoms * np.random.default_rng(2).uniform(0.5, 2, owner.size)).astype(np.float32)
         one, other = aggregate(AtomArray(scaled, owner), 6), aggregate(AtomArray(atoms, owner), 6)
-        assert np.abs(one.mixing - other.mixing).max() <= 1e-6
+        assert np.abs(one.mixing - other.mixing).max() <= 1e-5
         assert np.array_equal(one.labels, other.labels)
 
     def test_threads_change_nothing(self, small_blocks):
@@ -434,7 +434,7 @@ def test_memory_is_bounded_by_blocks(tmp_path):
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )

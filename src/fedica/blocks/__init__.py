@@ -4,7 +4,7 @@ from fedica.blocks.arrays import Blocks, add
 from fedica.blocks.atom_array import columns_of_atom_array
 from fedica.blocks.columns import Columns, columns_of
 from fedica.blocks.cuts import Parts
-from fedica.blocks.directions import MAX_DENSE_SCATTER, leading_directions
+from fedica.blocks.directions import MAX_DENSE_SCATTER, Directions, leading_directions
 from fedica.blocks.eigen import leading_eigenpairs
 from fedica.blocks.groups import group_medians, membership, nearest_halves, split_by_group, weighted_median
 from fedica.blocks.iterables import EachBlock, as_block
@@ -16,6 +16,7 @@ __all__ = [
     "MAX_DENSE_SCATTER",
     "Blocks",
     "Columns",
+    "Directions",
     "Drawn",
     "EachBlock",
     "Parts",

@@ -24,6 +24,10 @@ class Directions:
     axes: Array  # (p, d), orthonormal rows
     values: Array  # (p,), sum of the squared coordinates of all atoms along each, largest first
 
+    def first(self, n_directions: int) -> Directions:
+        """Return the first of these directions."""
+        return Directions(self.axes[:n_directions], self.values[:n_directions])
+
     def coordinates(self, atoms: Columns) -> Columns:
         """Return the coordinates of the atoms in these directions: (p, R)."""
         axes = self.axes

@@ -23,7 +23,8 @@ _SOURCES = {
     "given": "The number of components, {r}, was given.",
     "clients": "{r} components: more than half of the clients sent this number of atoms, and these match.",
     "spectrum": "{r} components: there the spectrum has its largest gap.",
-    "support": "{r} components: what only one client saw was left out.",
+    "replication": "{r} components: so many are found anew in either half of the clients.",
+    "support": "{r} components: what one client alone saw, or half as many as usual, was left out.",
 }
 
 

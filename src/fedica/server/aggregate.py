@@ -40,8 +40,9 @@ def aggregate(
         reads files, go to a temporary file when they are many; an `AtomArray` may be a memory-mapped file, or lie on a
         cluster, and is read by blocks.
     n_components : int, optional
-        r, the number of components. By default the number that most clients agree on, or else the gap in the spectrum;
-        components that fewer than two clients support are then dropped.
+        r, the number of components. By default the number that most clients agree on, the gap in the spectrum, or the
+        number that replicate; components are then dropped that one client supports alone, or fewer than half as many
+        as support the typical one.
     method : {"consensus", "srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median"}
         Ours, which withstands hostile clients; Algorithm 1 of the paper to the letter; or what the paper compares it
         with.
@@ -109,7 +110,7 @@ def aggregate(
         if n_components is not None:
             return _run(chosen, admitted, options, n_components, "given")
         result = _run(chosen, admitted, options, *choose_components(admitted, n_init=n_init, rng=rng))
-        n_supported = int((result.support >= 2).sum())
+        n_supported = int((result.support >= max(2.0, np.median(result.support) / 2)).sum())
         if 0 < n_supported < result.n_components and len(admitted.clients) > 1:  # one client alone is no support
             result = _run(chosen, admitted, options, n_supported, "support")
         return result

@@ -9,9 +9,9 @@ from fedica.blocks import Columns, columns_of, draw_clients, group_medians, weig
 from fedica.server.assign import Assignment, assign_atoms
 
 CLIENT_CUT = 1.8
-"""A client farther than this many radii does not count; see `client_cut`."""
+"""A client farther than this many radii is noisy; see `client_cut`."""
 ATOM_CUT = 2.5
-"""An atom farther than this many times the median distance of its component does not count."""
+"""An atom farther than this many times the median distance of its component does not match it."""
 NEAR = float(np.tan(np.radians(15.0)))
 """An atom within 15 degrees of its component always matches it."""
 MIN_RADIUS = 1e-7
@@ -26,7 +26,7 @@ def client_distances(assignment: Assignment, owner: IntArray, n_clients: int) ->
 
 
 def client_cut(n_components: int) -> float:
-    """Radii within which a client counts: more for few components, where a median over a few atoms is uncertain."""
+    """Radii beyond which a client is noisy: more for few components, where a median over a few atoms is uncertain."""
     return max(CLIENT_CUT, float(1 + 2.5 / np.sqrt(max(n_components * (n_components - 1), 1))))
 
 

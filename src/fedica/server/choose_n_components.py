@@ -1,15 +1,18 @@
-"""The number of components, if it is not given: what most clients agree on, or else the gap in the spectrum."""
+"""The number of components, if it is not given: what most clients agree on, a gap in the spectrum, what replicates."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from fedica.arrays import unit
-from fedica.blocks import Columns, columns_of, draw_clients, leading_directions
+from fedica.arrays import Array, IntArray, unit
+from fedica.blocks import Columns, Drawn, columns_of, draw_clients, leading_directions
+from fedica.matching import match
 from fedica.server.admit import Admitted
 from fedica.server.agreement import matched_atoms
 from fedica.server.assign import assign_atoms
-from fedica.server.consensus import find_consensus
+from fedica.server.consensus import UNCLEAR, chance_basis, find_consensus, half_distance
 from fedica.server.embedding import squared_spectrum
 
 MAX_DIRECTIONS = 60
@@ -17,26 +20,81 @@ MAX_DIRECTIONS = 60
 MIN_SHARE = 0.02
 """A component whose eigenvalue is below this share of the largest cannot be told from noise."""
 
+REPLICATES = 0.7
+"""Cosine from which a component of one half of the clients is that of the other."""
+SPLITS = 3
+"""Ways in which the clients are halved."""
+MIN_CLIENTS, MAX_CLIENTS = 4, 200
+"""Clients that can be halved, and of how many the halves are made."""
+
 
 def choose_components(admitted: Admitted, *, n_init: int, rng: np.random.Generator) -> tuple[int, str]:
-    """Return the number of components, and where it comes from: "clients" or "spectrum".
+    """Return the number of components, and where it comes from: "clients", "replication" or "spectrum".
 
     If more than half of all clients sent the same number of atoms and every one of those atoms matches a consensus of
-    as many components, this is the number: fewer than half of the clients cannot change it, nor can a badly conditioned
-    mixing matrix. Otherwise the largest gap in the spectrum decides.
+    as many components, clearly better than chance, this is the number: fewer than half of the clients cannot change it,
+    nor can a badly conditioned mixing matrix. Otherwise the largest gap in the spectrum decides if it shows as many
+    components as that or more, as where every client knows a part of them. Else clients have components of their own,
+    and those count that replicate: found anew in either half of the clients.
     """
     owner = admitted.client_of_atom
     counts = np.bincount(owner)
     common = int(np.bincount(counts).argmax())
-    if (counts == common).sum() > max(counts.size / 2, 1) and common <= admitted.atoms.shape[0]:
-        found = find_consensus(admitted, common, np.ones(counts.size), affinity="squared", n_init=n_init, rng=rng)
-        matched = matched_atoms(assign_atoms(admitted.atoms, owner, unit(found.centres)), found.weights, common)
-        complete = np.bincount(owner, weights=matched) == common
-        if complete.sum() > counts.size / 2:
-            return common, "clients"
-    sample = draw_clients(admitted.atoms, owner, rng).sample()
-    seen = admitted.atoms if sample is None else columns_of(admitted.atoms.take(sample))
-    return largest_gap(seen), "spectrum"
+    usual = (counts == common).sum() > max(counts.size / 2, 1) and common <= admitted.atoms.shape[0]
+    if usual and _all_match(admitted, common, n_init=n_init, rng=rng):
+        return common, "clients"
+    drawn = draw_clients(admitted.atoms, owner, rng)
+    votes = columns_of(_votes(admitted.atoms, owner, drawn))
+    gap = largest_gap(votes)
+    if usual and counts.size >= MIN_CLIENTS and (gap < common or gap == votes.shape[1]):  # every atom its own component
+        return _replicated(admitted, drawn, common, n_init=n_init, rng=rng), "replication"
+    return gap, "spectrum"
+
+
+def _all_match(admitted: Admitted, r: int, *, n_init: int, rng: np.random.Generator) -> bool:
+    """Whether all r atoms of more than half of the clients match a consensus of r components, clearly."""
+    atoms, owner = admitted.atoms, admitted.client_of_atom
+    ones = np.ones(len(admitted.clients))
+    found = find_consensus(admitted, r, ones, affinity="squared", n_init=n_init, rng=rng)
+    reference = unit(found.centres)
+    matched = matched_atoms(assign_atoms(atoms, owner, reference), found.weights, r)
+    complete = np.bincount(owner, weights=matched) == r
+    chance = half_distance(atoms, owner, chance_basis(reference, rng))
+    return bool(complete.sum() > ones.size / 2 and half_distance(atoms, owner, reference) <= UNCLEAR * chance)
+
+
+def _votes(atoms: Columns, owner: IntArray, drawn: Drawn) -> Array:
+    """Return the atoms whose spectrum is looked at: of each client at most as many as the median client has."""
+    sample = drawn.sample()
+    seen = np.arange(owner.size) if sample is None else sample
+    rank = np.arange(owner.size) - np.searchsorted(owner, owner)
+    return atoms.take(seen[rank[seen] < np.median(np.bincount(owner))])
+
+
+def _replicated(admitted: Admitted, drawn: Drawn, r: int, *, n_init: int, rng: np.random.Generator) -> int:
+    """Count the components, of r, that both halves of the clients find: the median over several ways to halve them."""
+    chosen = drawn.order[:MAX_CLIENTS]
+    found = []
+    for _ in range(SPLITS):
+        order = rng.permutation(chosen)
+        halves = [_consensus_of(admitted, np.sort(part), r, n_init, rng) for part in (order[::2], order[1::2])]
+        found.append((match(*halves).cosines > REPLICATES).sum())
+    return max(int(np.median(found)), 1)
+
+
+def _consensus_of(admitted: Admitted, clients: IntArray, r: int, n_init: int, rng: np.random.Generator) -> Array:
+    """Return the r components, (d, r), of some clients alone."""
+    inside = np.flatnonzero(np.isin(admitted.client_of_atom, clients))
+    owner = np.searchsorted(clients, admitted.client_of_atom[inside])
+    some = replace(
+        admitted,
+        atoms=columns_of(admitted.atoms.take(inside), owner),
+        client_of_atom=owner,
+        clients=tuple(admitted.clients[k] for k in clients),
+        n_samples=admitted.n_samples[clients],
+    )
+    ones = np.ones(clients.size)
+    return unit(find_consensus(some, r, ones, affinity="squared", n_init=n_init, rng=rng).centres)
 
 
 def largest_gap(atoms: Columns) -> int:

@@ -1,0 +1,273 @@
+"""Consensus: Algorithm 1, and then the steps by which a minority of bad clients barely affects the result.
+
+The numbers are those of the formulas in docs/method.md.
+
+(C1) Candidates for a start, in each of which a client has one vote, and
+(C2) the one that half of the clients are nearest to: `fedica.server.consensus.starts`.
+(C3) Weights of clients and atoms from their distances: `fedica.server.consensus.spreads`. First as if all clients
+     were alike, then by how much they differ; the second answer holds if independent errors explain the difference.
+(C4) Minorities that share an error and stand apart do not count: `fedica.server.consensus.shared_errors`.
+(C5) Average with these weights, and repeat (C3) and (C4) until nothing moves. Where the mixing is declared orthogonal,
+     take the nearest matrix with orthonormal columns.
+(C6) Where single atoms agree little, as those of people do, turn all components together:
+     `fedica.server.consensus.joint_rotation`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray, polar, unit
+from fedica.blocks import Columns, Directions, Drawn, columns_of, draw_clients, leading_directions
+from fedica.records import Terms
+from fedica.server.admit import Admitted
+from fedica.server.agreement import duplicate_weights
+from fedica.server.assign import Assignment, assign_atoms
+from fedica.server.centres import group_means
+from fedica.server.clusters import kmeans
+from fedica.server.consensus.joint_rotation import WHITENED, turned_jointly
+from fedica.server.consensus.shared_errors import (
+    MAX_CLIENTS,
+    MAX_OUTSIDE,
+    Errors,
+    client_errors,
+    independent_clients,
+    known_atoms,
+)
+from fedica.server.consensus.spreads import agreement_weights, measure_spreads
+from fedica.server.consensus.starts import (
+    Panel,
+    chance_basis,
+    draw_panel,
+    find_start,
+    half_distance,
+    nearer_half_distance,
+)
+from fedica.server.embedding import EMBEDDINGS, MARGIN, Embedding
+from fedica.server.signs import align_signs
+
+MAX_STEPS = 10
+"""Steps of reweighing; they settle in about five."""
+UNCLEAR = 0.25
+"""Half of the clients are farther from the components than this share of chance: then single atoms agree little."""
+MIN_CLIENTS_TO_TURN, MIN_CLIENTS_TO_SPLIT = 3, 12
+"""With fewer than twelve clients halves tell nothing: (C6) is then in whitened coordinates, from three clients on."""
+MIN_SHARE = 0.2
+"""A client with less than this share of the typical weight does not count in (C6)."""
+HAUSMAN = 1.6
+"""Two answers may differ by this many times the squared distance that independent errors explain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What most clients agree on.
+
+    Parameters
+    ----------
+    centres : ndarray of shape (d, r)
+        The components.
+    weights : ndarray of shape (R,)
+        How much each atom counts.
+    embedding : Embedding
+        Of Algorithm 1, the first start.
+    kmeans_bounds : tuple of float
+        Objective and lower bound of its k-means.
+    """
+
+    centres: Array
+    weights: Array
+    embedding: Embedding
+    kmeans_bounds: tuple[float, float]
+
+
+def find_consensus(
+    admitted: Admitted,
+    n_components: int,
+    client_weights: Array,
+    *,
+    affinity: str,
+    n_init: int,
+    rng: np.random.Generator,
+) -> Consensus:
+    """Find the components that most clients agree on, and weigh every atom by how well it agrees: (C1) to (C6).
+
+    client_weights : (K,), from declared samples; all one by default.
+    """
+    whiten = admitted.terms.mixing != "orthogonal"
+    fit = _Fit(n_components, whiten=whiten, affinity=affinity, n_init=n_init, rng=rng)
+    found = fit.run(admitted.atoms, admitted.client_of_atom, client_weights)
+    centres = _turn_jointly(fit, found, admitted.client_of_atom, client_weights)
+    return Consensus(centres, found.settled.weights, found.embedding, found.kmeans_bounds)
+
+
+def finish_consensus(centres: Array, terms: Terms) -> Array:
+    """Return the centres, (d, r), as the nearest matrix with orthonormal columns where the mixing is orthogonal."""
+    return polar(unit(centres)) if terms.mixing == "orthogonal" else centres  # (C5)
+
+
+@dataclass(frozen=True, eq=False)
+class _Settled:
+    """Centres (d, r), weights (R,), and the last assignment and errors that they were found from."""
+
+    centres: Array
+    weights: Array
+    assignment: Assignment
+    errors: Errors
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What (C1) to (C5) find, with the panel of the start and the grouping of Algorithm 1."""
+
+    settled: _Settled
+    panel: Panel
+    embedding: Embedding
+    kmeans_bounds: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """(C1) to (C5), with the options of `find_consensus`."""
+
+    n_components: int
+    whiten: bool
+    affinity: str
+    n_init: int
+    rng: np.random.Generator
+
+    def run(self, atoms: Columns, owner: IntArray, client_weights: Array) -> _Found:
+        """Start, weigh and average. atoms : (d, R); owner : (R,), ascending; client_weights : (K,)."""
+        r, drawn = self.n_components, draw_clients(atoms, owner, self.rng)
+        directions = leading_directions(atoms, r, margin=max(2 * r + MARGIN, MAX_OUTSIDE))
+        first, embedding, kmeans_bounds = self._algorithm_1(atoms, drawn, directions.first(r))
+        panel = draw_panel(atoms, owner, drawn, r, directions)
+        reference = find_start(panel, first, whiten=self.whiten, n_init=self.n_init, rng=self.rng)
+        axes = directions.first(r + MAX_OUTSIDE).axes
+        reweighing = _Reweighing(atoms, owner, client_weights, drawn.order[:MAX_CLIENTS], axes)
+        alike = reweighing.run(reference, alike=True)
+        unlike = reweighing.run(unit(alike.centres), alike=False)
+        settled = unlike if _explained(alike, unlike, owner) else alike  # (C5)
+        return _Found(settled, panel, embedding, kmeans_bounds)
+
+    def _algorithm_1(
+        self, atoms: Columns, drawn: Drawn, directions: Directions
+    ) -> tuple[Array, Embedding, tuple[float, float]]:
+        """Return the means of the groups, (d, r), the embedding, and the bounds of its k-means."""
+        r = self.n_components
+        grouping_atoms = directions.whitened(atoms) if self.whiten else atoms
+        embedding = EMBEDDINGS[self.affinity](grouping_atoms, r)
+        points = embedding.points.seen(unit, r).kept()  # scaled to one: rare components count as much
+        clusters = kmeans(points, r, n_init=self.n_init, rng=self.rng, sample=drawn.sample())
+        signs = align_signs(grouping_atoms, clusters.labels, r)
+        means = group_means(atoms, clusters.labels, r, signs=signs, weights=np.ones(clusters.labels.size))
+        return unit(means), embedding, (clusters.objective, clusters.lower_bound)  # (C1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reweighing:
+    """Average all atoms, weighed by how well they agree.
+
+    atoms : (d, R); owner : (R,); client_weights : (K,), given; looked_at : clients among whom shared errors are sought;
+    axes : (p, d), leading directions of all atoms.
+    """
+
+    atoms: Columns
+    owner: IntArray
+    client_weights: Array
+    looked_at: IntArray
+    axes: Array
+
+    def run(self, reference: Array, *, alike: bool) -> _Settled:
+        """Repeat (C3) to (C5) until nothing moves. reference : (d, r), unit columns."""
+        r = reference.shape[1]
+        assignment = assign_atoms(self.atoms, self.owner, reference)
+        duplicates = duplicate_weights(self.atoms, self.owner, assignment, r)
+        for step in range(MAX_STEPS):
+            errors = client_errors(self.atoms, self.owner, assignment, reference, self.looked_at, self.axes)
+            weights = self._weights(assignment, errors, duplicates, alike=alike)
+            labels, signs = assignment.labels, assignment.signs
+            centres = group_means(self.atoms, labels, r, signs=signs, weights=weights, otherwise=reference)  # (C5)
+            moved = np.abs(unit(centres) - reference).max()
+            if moved <= 1e-7 or step == MAX_STEPS - 1:
+                break
+            reference = unit(centres)
+            assignment = assign_atoms(self.atoms, self.owner, reference)
+        return _Settled(centres, weights, assignment, errors)
+
+    def _weights(self, assignment: Assignment, errors: Errors, duplicates: Array, *, alike: bool) -> Array:
+        """Weight of every atom: (C3), (C4)."""
+        owner, dimension, r = self.owner, errors.dimension, errors.vectors.shape[1]
+        spreads = measure_spreads(assignment, owner, duplicates.size, r, dimension=dimension, alike=alike)
+        weights = agreement_weights(assignment, owner, spreads, dimension=dimension)
+        weights *= (self.client_weights * duplicates)[owner]
+        counts = np.maximum(np.bincount(owner, weights=weights > 0), 1)
+        of_client = np.bincount(owner, weights=weights) / counts
+        scale = np.exp(spreads.of_component / 2)
+        independent = independent_clients(self.atoms, owner, assignment, errors, of_client, scale)
+        return np.asarray(weights * independent[owner])
+
+
+def _turn_jointly(fit: _Fit, found: _Found, owner: IntArray, client_weights: Array) -> Array:
+    """Return the centres, (d, r), turned jointly where clients are far from them and that serves other clients better.
+
+    Of the three answers of (C6) the one is taken that each half of the clients, fitted alone, is best with for the
+    nearer half of the other clients. Halves follow the drawn order, so that nobody chooses their own.
+    """
+    panel, settled = found.panel, found.settled
+    n_clients, reference = int(owner[-1]) + 1, panel.seen(settled.centres)
+    chance = half_distance(panel.atoms, panel.owner, chance_basis(reference, fit.rng))
+    clear = half_distance(panel.atoms, panel.owner, reference) <= UNCLEAR * chance
+    if clear or not MIN_CLIENTS_TO_TURN <= n_clients == int(panel.owner[-1]) + 1:
+        return settled.centres
+    answers = turned_jointly(panel.coordinates, _joint_weights(settled, owner)[panel.columns], reference)
+    best = WHITENED if n_clients < MIN_CLIENTS_TO_SPLIT else _best_for_others(fit, panel, client_weights[owner])
+    if best == 0:
+        return settled.centres
+    return np.asarray(panel.in_features(answers[best]) * np.linalg.norm(settled.centres, axis=0))
+
+
+def _best_for_others(fit: _Fit, panel: Panel, votes: Array) -> int:
+    """Return which answer of `turned_jointly`, fitted to one half of the clients, is nearest to the other half.
+
+    votes : (R,), the given weight of every atom's client.
+    """
+    atoms, side, scores = panel.atoms.whole(), panel.owner % 2, np.zeros(3)
+    for parity in (0, 1):
+        own, other = np.flatnonzero(side == parity), np.flatnonzero(side != parity)
+        owner, others = panel.owner[own] // 2, panel.owner[other] // 2
+        first = np.searchsorted(owner, np.arange(owner[-1] + 1))
+        half = fit.run(columns_of(atoms[:, own], owner), owner, votes[panel.columns[own]][first]).settled
+        answers = turned_jointly(panel.coordinates[:, own], _joint_weights(half, owner), unit(half.centres))
+        scores += [nearer_half_distance(atoms[:, other], others, answer) for answer in answers]
+    return int(np.argmin(scores))
+
+
+def _joint_weights(settled: _Settled, owner: IntArray) -> Array:
+    """Weight of every assigned atom in (C6), (R,): one if its client counts, so that nobody floods it; else zero."""
+    assigned = settled.assignment.labels >= 0
+    of_client = np.bincount(owner, weights=settled.weights) / np.maximum(np.bincount(owner, weights=assigned), 1)
+    counts = of_client > MIN_SHARE * np.median(of_client)
+    return np.asarray(assigned & counts[owner], dtype=np.float64)
+
+
+def _explained(alike: _Settled, unlike: _Settled, owner: IntArray) -> bool:
+    """Whether independent errors explain how far the two answers are apart (a test of Hausman's kind).
+
+    The squared difference of two weighted means of independent errors is about the sum of the squared differences of
+    the weights times the squared errors. A difference beyond that is shared by clients that gained weight.
+    """
+    errors, labels = alike.errors, alike.assignment.labels
+    n_clients, r = errors.clients.size, errors.vectors.shape[1]
+    own, rows = known_atoms(errors.clients, owner, labels)
+
+    def shares(weights: Array) -> Array:
+        table = np.zeros((n_clients, r))
+        table[rows, labels[own]] = weights[own]
+        return np.asarray(table / np.maximum(table.sum(axis=0), 1e-300))
+
+    change = shares(unlike.weights) - shares(alike.weights)
+    squares = np.einsum("krq,krq->kr", errors.vectors, errors.vectors)
+    observed = np.square(np.einsum("kr,krq->rq", change, errors.vectors)).sum()
+    return bool(observed <= HAUSMAN * np.sum(change**2 * squares) + 1e-20)

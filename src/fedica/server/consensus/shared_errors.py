@@ -1,0 +1,199 @@
+"""Clients that err in the same way, as independent fits do not: a minority that so stands apart loses its voice.
+
+(C4) Errors of clients are vectors, all atoms side by side in the coordinates of the reference. The directions between
+     pairs of independent errors have a dimension, estimated from quadruples of clients; beyond the edge that it sets
+     for the eigenvalues of the clients' correlation matrix (Marchenko and Pastur) an error is shared. Along it the
+     clients are split in two; where the two groups stand apart by more than a single cloud's halves do, the smaller
+     one does not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array, BoolArray, IntArray
+from fedica.blocks import Columns
+from fedica.server.assign import Assignment
+
+MAX_CLIENTS = 300
+"""Clients among whom shared errors are looked for; all are then judged along them."""
+MIN_CLIENTS = 8
+"""With fewer clients nothing is said: any three of seven may agree."""
+MAX_SHARED = 3
+"""Shared errors that are looked for, one after the other."""
+EDGE = 1.1
+"""Eigenvalues must be above the edge of chance by this factor."""
+APART = 4.0
+"""Distance between two groups over their own spread; the halves of one Gaussian cloud have 2.7."""
+MAX_ERROR = 3.0
+"""Longer errors are cut to this length: one wild client makes no direction."""
+MAX_OUTSIDE = 10
+"""Leading directions outside the span of the components in which errors are seen."""
+QUADRUPLES = 600
+CHI_SQUARE_MEDIAN = 0.455
+"""Of one degree of freedom."""
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Errors of some clients, in the coordinates of the reference and along directions outside its span.
+
+    clients : (n,), in an order that does not depend on that of arrival; vectors : (n, r, q), zero where a client lacks
+    a component; frame : (q, d).
+    """
+
+    clients: IntArray
+    vectors: Array
+    frame: Array
+
+    @property
+    def dimension(self) -> float:
+        """Dimension of an atom's error: one over the typical squared cosine of two clients' errors."""
+        squares = []
+        for a in range(min(self.vectors.shape[1], 12)):
+            own = self.vectors[:60, a]
+            own = own[np.abs(own).sum(axis=1) > 0]
+            directions = own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-300)
+            squares.append((directions @ directions.T)[np.triu_indices(len(own), 1)] ** 2)
+        every = np.concatenate(squares)
+        highest = max(float(self.vectors.shape[2] - 1), 1.0)
+        if not every.size:
+            return highest
+        return float(np.clip(CHI_SQUARE_MEDIAN / max(float(np.median(every)), 1e-9), 1.0, highest))
+
+
+def client_errors(
+    atoms: Columns, owner: IntArray, assignment: Assignment, reference: Array, clients: IntArray, axes: Array
+) -> Errors:
+    """Return the errors of some clients.
+
+    atoms : (d, R); reference : (d, r); clients : (n,); axes : (p, d), leading directions of all atoms.
+    """
+    r = reference.shape[1]
+    own, row = known_atoms(clients, owner, assignment.labels)
+    block, label = atoms.take(own), assignment.labels[own]
+    inverse = np.asarray(np.linalg.pinv(reference), dtype=np.float64)
+    left, scale, _ = np.linalg.svd(axes.T - reference @ (inverse @ axes.T), full_matrices=False)
+    outside = left[:, scale > 1e-3][:, :MAX_OUTSIDE].T
+    frame = np.concatenate([inverse, outside])
+    vectors = np.zeros((clients.size, r, frame.shape[0]))
+    vectors[row, label] = _errors(frame @ block, label)
+    return Errors(clients, vectors, frame)
+
+
+def known_atoms(clients: IntArray, owner: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the assigned atoms of some clients, and of each the place of its client among these."""
+    place = np.full(int(owner[-1]) + 1, -1)
+    place[clients] = np.arange(clients.size)
+    own = np.flatnonzero((place[owner] >= 0) & (labels >= 0))
+    return own, place[owner[own]]
+
+
+def _errors(coordinates: Array, label: IntArray) -> Array:
+    """Coordinates over that along the own component, which itself is left out: (q, n) to (n, q)."""
+    along = coordinates[label, np.arange(label.size)]
+    vectors = (coordinates / np.where(np.abs(along) > 1e-9, along, 1e-9)).T
+    vectors[np.arange(label.size), label] = 0.0
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors * np.minimum(1.0, MAX_ERROR / np.maximum(length, 1e-300)))
+
+
+def independent_clients(
+    atoms: Columns, owner: IntArray, assignment: Assignment, errors: Errors, weights: Array, scale: Array
+) -> BoolArray:
+    """Tell which clients count, (K,): all but minorities that share an error and stand apart.
+
+    weights : (K,), of clients; scale : (r,), typical distance of each component.
+    """
+    counts = np.ones(weights.size, dtype=np.bool_)
+    vectors = errors.vectors / scale[:, None]
+    has = np.abs(vectors).sum(axis=2) > 0
+    for _ in range(MAX_SHARED):
+        rows = np.flatnonzero((weights * counts)[errors.clients] > 0)
+        if rows.size < MIN_CLIENTS:
+            break
+        apart = None
+        for direction in _shared_directions(vectors[rows], has[rows], weights[errors.clients[rows]]):
+            position, shown = _positions(atoms, owner, assignment, errors.frame, direction, scale)
+            apart = _minority_apart(position, shown * weights * counts)
+            if apart is not None:
+                counts &= ~apart
+                break
+        if apart is None:
+            break
+    return counts
+
+
+def _shared_directions(vectors: Array, has: BoolArray, weights: Array) -> list[Array]:
+    """Directions, (r, q), of errors that too many clients share. vectors : (n, r, q); has : (n, r)."""
+    n, r, q = vectors.shape
+    flat, seen = vectors.reshape(n, -1), np.repeat(has, q, axis=1)
+    centre = (weights @ flat) / np.maximum(weights @ seen, 1e-12)
+    centred = (flat - centre) * seen
+    length = np.maximum(np.linalg.norm(centred, axis=1), 1e-300)
+    values, left = np.linalg.eigh((centred / length[:, None]) @ (centred / length[:, None]).T)
+    edge = EDGE * (1 + np.sqrt(n / _dimension_of_differences(flat @ flat.T))) ** 2  # (C4)
+    found = [j for j in range(n - 1, -1, -1) if values[j] > edge][:MAX_SHARED]
+    directions = [centred.T @ (left[:, j] / length) for j in found]
+    return [(v / np.linalg.norm(v)).reshape(r, q) for v in directions]
+
+
+def _dimension_of_differences(gram: Array) -> float:
+    """Dimension of e_k - e_l, from squared cosines with e_m - e_n: the centre, which may be forged, drops out.
+
+    gram : (n, n), inner products of the errors.
+    """
+    n = gram.shape[0]
+    k, l, m, o = np.argsort(np.random.default_rng(0).random((QUADRUPLES, n)), axis=1)[:, :4].T  # noqa: E741
+    product = gram[k, m] - gram[k, o] - gram[l, m] + gram[l, o]
+    first = gram[k, k] + gram[l, l] - 2 * gram[k, l]
+    second = gram[m, m] + gram[o, o] - 2 * gram[m, o]
+    differ = (first > 1e-6 * np.median(first)) & (second > 1e-6 * np.median(second))
+    if not differ.any():
+        return 2.0
+    return max(CHI_SQUARE_MEDIAN / float(np.median(product[differ] ** 2 / (first * second)[differ]) + 1e-12), 2.0)
+
+
+def _positions(
+    atoms: Columns, owner: IntArray, assignment: Assignment, frame: Array, direction: Array, scale: Array
+) -> tuple[Array, Array]:
+    """Where every client is along a direction (r, q), and how much of the direction its components show. (K,) each."""
+    scaled = direction / scale[:, None]
+    n_clients, strength = int(owner[-1]) + 1, np.einsum("rq,rq->r", direction, direction)
+
+    def of_block(block: Array, label: IntArray) -> tuple[Array, Array]:
+        known = np.flatnonzero(label >= 0)
+        along, shown = np.zeros(label.size), np.zeros(label.size)
+        errors = _errors(frame @ block[:, known], label[known])
+        along[known] = np.einsum("nq,nq->n", errors, scaled[label[known]])
+        shown[known] = strength[label[known]]
+        return along, shown
+
+    along, shown = atoms.each(of_block, assignment.labels)
+    shown_by = np.bincount(owner, weights=shown, minlength=n_clients) / max(float(strength.sum()), 1e-300)
+    position = np.bincount(owner, weights=along, minlength=n_clients) / np.maximum(shown_by, 0.1)
+    return np.asarray(position), np.asarray(np.minimum(shown_by, 1.0))
+
+
+def _minority_apart(position: Array, weights: Array) -> BoolArray | None:
+    """Split weighted points on a line in two; return the lighter part if the two stand apart. position : (K,)."""
+    used = np.flatnonzero(weights > 0)
+    order = used[np.argsort(position[used], kind="stable")]
+    x, w = position[order], weights[order]
+    left, total = np.cumsum(w)[:-1], w.sum()
+    sums, squares = np.cumsum(w * x), np.cumsum(w * x * x)
+    right = total - left
+    means = sums[:-1] / left, (sums[-1] - sums[:-1]) / right
+    within = np.maximum(squares[-1] - left * means[0] ** 2 - right * means[1] ** 2, 1e-300) / total
+    apart = np.where(np.minimum(left, right) >= 0.04 * total, (means[1] - means[0]) / np.sqrt(within), 0.0)
+    cut = int(np.argmax(apart))
+    if apart[cut] <= APART:
+        return None
+    lighter = order[: cut + 1] if left[cut] < right[cut] else order[cut + 1 :]
+    if lighter.size < 2:
+        return None
+    bound = (x[cut] + x[cut + 1]) / 2
+    side = position < bound if left[cut] < right[cut] else position > bound
+    return np.asarray(side & (weights > 0))

@@ -1,0 +1,136 @@
+"""How far atoms may be from their components: variances of clients and components, and the weights that they give.
+
+(C3) The logarithm of an atom's squared distance is that of its component plus that of its client plus a rest. Clients
+     differ by more than chance explains only as far as the data show: their part is shrunken by that share. The rest
+     has the spread of a mean of p squares, p the dimension of the errors; what it has beyond is a heavy tail, and gives
+     the degrees of freedom of Student weights. A client beyond the others, or an atom beyond its client's and its
+     component's distance, loses its weight smoothly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import digamma, polygamma
+from scipy.stats import norm
+from scipy.stats import t as student_t
+
+from fedica.arrays import Array, IntArray
+from fedica.blocks import group_medians
+from fedica.server.assign import Assignment
+
+MAX_GAIN = 8.0
+"""No client counts more than this many times the typical one, however near it is."""
+CLIENT_CUT = 4.0
+"""A client this many deviations beyond the typical one does not count; more of them where few clients tell them."""
+ATOM_CUT = 4.0
+"""An atom at this many times the distance of its client and component does not count."""
+MIN_FREEDOM = 4.0
+"""Fewest degrees of freedom: with fewer a component would follow its nearest atoms alone."""
+MIN_CLIENTS = 10
+"""With fewer clients distances tell too little of who is near: all are taken to be alike, without a heavy tail."""
+MEDIAN_VARIANCE = np.pi / 2
+"""Variance of a median over that of a mean."""
+NO_TAIL = 1e6
+"""Degrees of freedom that are as good as infinite."""
+TINY = 1e-14
+"""Squared distances below this are rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spreads:
+    """Squared distances of atoms, as a product of a client's part and a component's. Logarithms.
+
+    Parameters
+    ----------
+    of_component : ndarray of shape (r,)
+        Typical squared distance of each component's atoms.
+    of_client : ndarray of shape (K,)
+        How much farther each client is than the typical one.
+    deviation : ndarray of shape (K,)
+        By how much ``of_client`` differs between clients that are alike.
+    shrunken : ndarray of shape (K,)
+        ``of_client`` as far as clients differ by more than chance.
+    freedom : float
+        Degrees of freedom of the rest; infinite without a heavy tail.
+    """
+
+    of_component: Array
+    of_client: Array
+    deviation: Array
+    shrunken: Array
+    freedom: float
+
+
+def measure_spreads(
+    assignment: Assignment, owner: IntArray, n_clients: int, n_components: int, *, dimension: float, alike: bool
+) -> Spreads:
+    """Fit the two-way table of squared distances by medians.
+
+    Parameters
+    ----------
+    assignment : Assignment
+        The atoms against a reference.
+    owner : ndarray of shape (R,)
+        The client of each atom.
+    n_clients, n_components : int
+        K, r.
+    dimension : float
+        p, of an atom's error.
+    alike : bool
+        Whether clients are taken to be alike: no client then gains by being near.
+    """
+    known = np.flatnonzero(assignment.labels >= 0)
+    client, component = owner[known], assignment.labels[known]
+    log = np.log(np.maximum(assignment.distance[known] ** 2, TINY))
+    of_component = group_medians(log, component, n_components, empty=0.0)
+    of_client = group_medians(log - of_component[component], client, n_clients, empty=0.0)
+    level = float(np.median(of_client))
+    of_client, of_component = of_client - level, of_component + level
+    rest = log - of_component[component] - of_client[client]
+    n_atoms = np.maximum(np.bincount(client, minlength=n_clients), 1)
+    lost = min((n_clients + n_components - 1) / max(known.size, 1), 0.7)  # of the table's freedom, by the fit
+    variance = _robust_variance(rest) / (1 - lost)
+    expected = float(polygamma(1, dimension / 2))  # of the logarithm of a mean of p squares
+    by_chance = MEDIAN_VARIANCE * max(variance, expected) / n_atoms
+    between = _robust_variance(of_client) - (1 + 2.3 / np.sqrt(n_clients)) * float(np.median(by_chance))
+    between = 0.0 if alike or n_clients < MIN_CLIENTS else max(between, 0.0)
+    return Spreads(
+        of_component=of_component,
+        of_client=of_client,
+        deviation=np.sqrt(np.maximum(_robust_variance(of_client), by_chance)),
+        shrunken=np.maximum(of_client * between / (between + by_chance), -np.log(MAX_GAIN)),
+        freedom=_degrees_of_freedom(variance - expected, expected) if n_clients >= MIN_CLIENTS else NO_TAIL,
+    )
+
+
+def agreement_weights(assignment: Assignment, owner: IntArray, spreads: Spreads, *, dimension: float) -> Array:
+    """Weight of every atom, (R,): that of its client, times its own."""
+    labels, squares = assignment.labels, assignment.distance**2
+    cut = student_t.isf(norm.sf(CLIENT_CUT), max(spreads.of_client.size - 1, 2))
+    excess = np.maximum(spreads.of_client / spreads.deviation, 0.0) / cut
+    of_client = np.where(excess < 1, (1 - excess**4) ** 2, 0.0) * np.exp(-spreads.shrunken)  # (C3)
+    typical = np.exp(spreads.of_component[labels] + spreads.shrunken[owner])
+    ratio = squares / np.maximum(typical, TINY)
+    mean_over_median = np.exp(np.log(dimension / 2) - digamma(dimension / 2))
+    student = (spreads.freedom + dimension) / (spreads.freedom + dimension * ratio / mean_over_median)  # (C3)
+    cosine = 1 / np.sqrt(1 + squares)  # what is left of an atom along its component
+    weights = of_client[owner] * np.where(ratio <= ATOM_CUT**2, student, 0.0) * cosine
+    return np.asarray(np.where(labels >= 0, weights, 0.0))
+
+
+def _robust_variance(values: Array) -> float:
+    """Square of the scaled median absolute deviation."""
+    return float((1.4826 * np.median(np.abs(values - np.median(values)))) ** 2) if values.size else 0.0
+
+
+def _degrees_of_freedom(variance: float, expected: float) -> float:
+    """Degrees of freedom whose heavy tail adds this variance to a logarithm: trigamma(nu / 2) = variance."""
+    if variance <= 0.15 * expected + 0.02:
+        return NO_TAIL
+    half = 0.5 + 1 / variance
+    for _ in range(20):  # Newton, on the reciprocal of the trigamma function (Smyth 2004)
+        value = float(polygamma(1, half))
+        half = max(half + value * (1 - value / variance) / float(polygamma(2, half)), 1e-3)
+    return max(2 * half, MIN_FREEDOM)
