@@ -83,7 +83,7 @@ def test_no_check_is_skipped():
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=True,
         env={**os.environ, "SCIPY_ARRAY_API": "1"},
     )

@@ -45,7 +45,7 @@ def test_fits_side_by_side_do_not_multiply_threads_or_leave_a_limit_behind():
 
         def enter(_):
             with threads_for_blocks() as n_threads:
-                both_in.wait(timeout=120)
+                both_in.wait(timeout=600)
                 return n_threads
 
         with ThreadPoolExecutor(2) as pool:

@@ -187,7 +187,7 @@ def test_asked_on_a_terminal_about_doubtful_columns(place, monkeypatch):
 def test_completion_is_there():
     """The shell's script is printed."""
     environment = {**os.environ, "_FEDICA_COMPLETE": "complete_bash", "COMP_WORDS": "fedica agg", "COMP_CWORD": "1"}
-    result = subprocess.run(PROGRAM, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    result = subprocess.run(PROGRAM, capture_output=True, text=True, env=environment, timeout=600, check=False)
     assert "aggregate" in result.stdout
 
 

@@ -36,7 +36,7 @@ PROGRAM = [sys.executable, "-c", "from fedica.cli import main; main()"]
 
 
 def run(*arguments, **options):
-    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False, **options)
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=600, check=False, **options)
 
 
 def all_commands(group=None, path=()):
@@ -83,7 +83,7 @@ def test_help_loads_no_numerical_library():
     """What makes help slow is not imported before a command runs."""
     heavy = ["scipy", "sklearn", "matplotlib", "plotly", "skimage", "pandas"]
     code = f"import sys, fedica.cli; print([name for name in {heavy!r} if name in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
     assert result.stdout.strip() == "[]"
 
 
@@ -179,7 +179,7 @@ def test_ctrl_c_while_the_program_is_loaded_is_one_sentence():
         "sys.meta_path.insert(0, Interrupt())\n"
         "from fedica.program import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (130, "Error: stopped by Ctrl-C before it was done.\n")
 
 
@@ -189,7 +189,7 @@ def test_closed_streams_change_nothing(tmp_path, closed):
     """Started by a daemon without stdin, stdout or stderr: what is written is whole, and holds no message."""
     (tmp_path / "d.csv").write_text("a,b,id\n" + "".join(f"{x % 7},{x % 5},{x}\n" for x in range(200)))
     line = f"exec {shlex.join(PROGRAM)} local d.csv -o c.safetensors {closed}"
-    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert fedica.read_contribution(tmp_path / "c.safetensors").n_samples == 200
 
@@ -209,7 +209,7 @@ def test_a_reader_that_leaves_ends_the_program_quietly():
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(timeout=120) != 0
+    assert process.wait(timeout=600) != 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
@@ -226,7 +226,7 @@ def test_ctrl_c_is_one_sentence_and_130(tmp_path):
     )
     assert process.stdout.readline() == "writing\n"
     process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=60)
+    _, complaint = process.communicate(timeout=600)
     assert complaint == "Error: stopped by Ctrl-C before it was done.\n"
     assert process.returncode == 130
 

@@ -119,7 +119,7 @@ def run(program, folder):
     """Run a program in a folder; what it printed."""
     environment = {**os.environ, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     result = subprocess.run(
-        program, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False, encoding="utf-8"
+        program, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False, encoding="utf-8"
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

@@ -209,7 +209,7 @@ class Deployment:
             f"https://127.0.0.1:{port}{path}", method=method, headers=headers or {}, data=data
         )
         try:
-            with urllib.request.urlopen(request, context=context, timeout=60) as reply:  # noqa: S310
+            with urllib.request.urlopen(request, context=context, timeout=600) as reply:  # noqa: S310
                 return reply.status
         except urllib.error.HTTPError as error:
             return error.code

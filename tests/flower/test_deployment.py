@@ -106,7 +106,7 @@ def test_no_spelling_of_a_path_leads_around_the_shield(deployment, path):
     """Sent as it stands, with a known key: what arrives is 404, or a fleet path that asks for a signature (401)."""
     known = (deployment.root / "coordinator" / "nginx.conf").read_text().split('default "";')[1].split('"')[1]
     context = ssl.create_default_context(cafile=str(deployment.certs.ca))
-    connection = http.client.HTTPSConnection("127.0.0.1", deployment.port, context=context, timeout=60)
+    connection = http.client.HTTPSConnection("127.0.0.1", deployment.port, context=context, timeout=600)
     connection.putrequest("POST", path, skip_host=False)
     connection.putheader("flwr-public-key", known)
     connection.putheader("content-type", PROTOBUF_MEDIA_TYPE)

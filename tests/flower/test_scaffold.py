@@ -62,7 +62,7 @@ def handshake(server_files, ca, name):
         thread.start()
         try:
             with (
-                socket.create_connection(listening.getsockname(), timeout=60) as raw,
+                socket.create_connection(listening.getsockname(), timeout=600) as raw,
                 client.wrap_socket(raw, server_hostname=name) as connection,
             ):
                 return connection.getpeercert()
@@ -179,7 +179,7 @@ def test_a_host_that_would_change_the_configuration_is_refused(certs, host):
 def test_nginx_accepts_its_configuration(nginx, folder):
     """Its own check."""
     command = [nginx, "-t", "-p", str(folder / "coordinator"), "-c", "nginx.conf"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stderr
 
 

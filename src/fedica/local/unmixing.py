@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -15,6 +16,9 @@ from fedica.arrays import Array, check_unmasked
 from fedica.blocks import EachBlock, as_block, is_dask, is_lazy, rows_of
 from fedica.errors import DataError
 from fedica.ica import not_finite_error
+
+_WORDS = re.compile(r"(?!array=|nan|inf)(- |[A-Za-z])")
+"""Lines of a message that are words, or a list of names; the others show values of the data."""
 
 
 class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -103,9 +107,9 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 )
             )
         except ValueError as error:
-            sentence = str(error).split("\n", 1)[0]  # of complex numbers scikit-learn shows all
-            text = "could not convert" in sentence
-            raise DataError("data must be numbers; got text. Leave it out." if text else sentence) from None
+            lines = [line for line in str(error).split("\n") if _WORDS.match(line)]  # scikit-learn shows values too
+            text = "could not convert" in lines[0]
+            raise DataError("data must be numbers; got text. Leave it out." if text else "\n".join(lines)) from None
         if data.dtype.kind in "mM":
             raise DataError(f"data must be numbers; got dates or times ({data.dtype}). Leave them out.")
         return data

@@ -24,6 +24,8 @@ MAX_GAIN = 8.0
 """No client counts more than this many times the typical one, however near it is."""
 CLIENT_CUT = 4.0
 """A client this many deviations beyond the typical one does not count; more of them where few clients tell them."""
+MAX_CLIENT_CUT = 8.0
+"""However few clients there are, one this many deviations beyond does not count."""
 ATOM_CUT = 4.0
 """An atom at this many times the distance of its client and component does not count."""
 MIN_FREEDOM = 4.0
@@ -108,7 +110,7 @@ def measure_spreads(
 def agreement_weights(assignment: Assignment, owner: IntArray, spreads: Spreads, *, dimension: float) -> Array:
     """Weight of every atom, (R,): that of its client, times its own."""
     labels, squares = assignment.labels, assignment.distance**2
-    cut = student_t.isf(norm.sf(CLIENT_CUT), max(spreads.of_client.size - 1, 2))
+    cut = min(student_t.isf(norm.sf(CLIENT_CUT), max(spreads.of_client.size - 1, 2)), MAX_CLIENT_CUT)
     excess = np.maximum(spreads.of_client / spreads.deviation, 0.0) / cut
     of_client = np.where(excess < 1, (1 - excess**4) ** 2, 0.0) * np.exp(-spreads.shrunken)  # (C3)
     typical = np.exp(spreads.of_component[labels] + spreads.shrunken[owner])
