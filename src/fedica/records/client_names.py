@@ -24,7 +24,10 @@ def check_client(name: object, what: str) -> str:
     Refused are characters that nobody sees (of width zero, control characters, marks that turn the order of letters
     round, blanks other than the space) and words that mix scripts whose letters look alike, as Latin and Cyrillic.
     """
-    text = unicodedata.normalize("NFC", check_name(name, what))
+    text = check_name(name, what)
+    if text.isascii() and text.isprintable():
+        return text
+    text = unicodedata.normalize("NFC", text)
     hidden = [letter for letter in text if not is_visible(letter)]
     if hidden:
         code = f"U+{ord(hidden[0]):04X}"
