@@ -301,6 +301,13 @@ def test_atoms_between_components_are_not_forced_onto_one():
     assert likeness["consensus"] > likeness["srf-ica"]
 
 
+def test_halves_with_fewer_atoms_than_components_are_no_obstacle():
+    """Fourteen clients with five atoms each that agree on little, and forty components: a half has 35 atoms."""
+    rng = np.random.default_rng(8)
+    blocks = [unit(rng.standard_normal((60, 5))) for _ in range(14)]
+    assert aggregate(send(blocks, rng), 40).n_components == 40
+
+
 class TestHowManyReplicate:
     """``n_components=None`` where clients have components of their own, or where some want to change the number."""
 

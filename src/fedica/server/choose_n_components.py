@@ -8,6 +8,7 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
 from fedica.blocks import Columns, Drawn, columns_of, draw_clients, leading_directions
+from fedica.errors import GroupingError
 from fedica.matching import match
 from fedica.server.admit import Admitted
 from fedica.server.agreement import matched_atoms
@@ -77,9 +78,12 @@ def _replicated(admitted: Admitted, drawn: Drawn, r: int, *, n_init: int, rng: n
     found = []
     for _ in range(SPLITS):
         order = rng.permutation(chosen)
-        halves = [_consensus_of(admitted, np.sort(part), r, n_init, rng) for part in (order[::2], order[1::2])]
+        try:
+            halves = [_consensus_of(admitted, np.sort(part), r, n_init, rng) for part in (order[::2], order[1::2])]
+        except GroupingError:  # too few distinct atoms in one half
+            continue
         found.append((match(*halves).cosines > REPLICATES).sum())
-    return max(int(np.median(found)), 1)
+    return max(int(np.median(found)), 1) if found else r
 
 
 def _consensus_of(admitted: Admitted, clients: IntArray, r: int, n_init: int, rng: np.random.Generator) -> Array:

@@ -21,6 +21,7 @@ import numpy as np
 
 from fedica.arrays import Array, IntArray, polar, unit
 from fedica.blocks import Columns, Directions, Drawn, columns_of, draw_clients, leading_directions
+from fedica.errors import GroupingError
 from fedica.records import Terms
 from fedica.server.admit import Admitted
 from fedica.server.agreement import duplicate_weights
@@ -222,7 +223,8 @@ def _turn_jointly(fit: _Fit, found: _Found, owner: IntArray, client_weights: Arr
     if clear or not MIN_CLIENTS_TO_TURN <= n_clients == int(panel.owner[-1]) + 1:
         return settled.centres
     answers = turned_jointly(panel.coordinates, _joint_weights(settled, owner)[panel.columns], reference)
-    best = WHITENED if n_clients < MIN_CLIENTS_TO_SPLIT else _best_for_others(fit, panel, client_weights[owner])
+    enough = n_clients >= MIN_CLIENTS_TO_SPLIT and np.bincount(panel.owner % 2).min() >= 2 * fit.n_components
+    best = _best_for_others(fit, panel, client_weights[owner]) if enough else WHITENED
     if best == 0:
         return settled.centres
     return np.asarray(panel.in_features(answers[best]) * np.linalg.norm(settled.centres, axis=0))
@@ -238,7 +240,10 @@ def _best_for_others(fit: _Fit, panel: Panel, votes: Array) -> int:
         own, other = np.flatnonzero(side == parity), np.flatnonzero(side != parity)
         owner, others = panel.owner[own] // 2, panel.owner[other] // 2
         first = np.searchsorted(owner, np.arange(owner[-1] + 1))
-        half = fit.run(columns_of(atoms[:, own], owner), owner, votes[panel.columns[own]][first]).settled
+        try:
+            half = fit.run(columns_of(atoms[:, own], owner), owner, votes[panel.columns[own]][first]).settled
+        except GroupingError:  # too few distinct atoms in this half
+            return 0
         answers = turned_jointly(panel.coordinates[:, own], _joint_weights(half, owner), unit(half.centres))
         scores += [nearer_half_distance(atoms[:, other], others, answer) for answer in answers]
     return int(np.argmin(scores))
