@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, IntArray, polar, unit
-from fedica.blocks import Columns, Directions, Drawn, columns_of, draw_clients, leading_directions
+from fedica.blocks import Columns, Directions, Drawn, columns_of, draw_clients, leading_directions, nearest_halves
 from fedica.errors import GroupingError
 from fedica.records import Terms
 from fedica.server.admit import Admitted
@@ -207,7 +207,17 @@ class _Reweighing:
         of_client = np.bincount(owner, weights=weights) / counts
         scale = np.exp(spreads.of_component / 2)
         independent = independent_clients(self.atoms, owner, assignment, errors, of_client, scale)
-        return np.asarray(weights * independent[owner])
+        return _with_orphans(np.asarray(weights * independent[owner]), assignment, r)
+
+
+def _with_orphans(weights: Array, assignment: Assignment, r: int) -> Array:
+    """Return the weights, (R,); a component that only clients without weight see has the nearer half of their atoms."""
+    labels = assignment.labels
+    orphaned = np.bincount(labels[labels >= 0], weights=weights[labels >= 0], minlength=r) == 0
+    if orphaned.any():
+        near = nearest_halves(assignment.distance, labels, r)
+        weights[near & orphaned[labels] & (labels >= 0)] = 1.0
+    return weights
 
 
 def _turn_jointly(fit: _Fit, found: _Found, owner: IntArray, client_weights: Array) -> Array:
@@ -225,9 +235,16 @@ def _turn_jointly(fit: _Fit, found: _Found, owner: IntArray, client_weights: Arr
     answers = turned_jointly(panel.coordinates, _joint_weights(settled, owner)[panel.columns], reference)
     enough = n_clients >= MIN_CLIENTS_TO_SPLIT and np.bincount(panel.owner % 2).min() >= 2 * fit.n_components
     best = _best_for_others(fit, panel, client_weights[owner]) if enough else WHITENED
-    if best == 0:
+    if best == 0 or not _all_supported(panel, answers[best], settled.weights[panel.columns]):
         return settled.centres
     return np.asarray(panel.in_features(answers[best]) * np.linalg.norm(settled.centres, axis=0))
+
+
+def _all_supported(panel: Panel, reference: Array, weights: Array) -> bool:
+    """Whether every component, (p, r), has an atom that counts. weights : (n,)."""
+    labels = assign_atoms(panel.atoms, panel.owner, reference).labels
+    counting = labels[(labels >= 0) & (weights > 0)]
+    return bool(np.unique(counting).size == reference.shape[1])
 
 
 def _best_for_others(fit: _Fit, panel: Panel, votes: Array) -> int:
