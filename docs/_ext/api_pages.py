@@ -79,13 +79,24 @@ def room_page(room: str, title: str) -> str:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return the names that a module declares, or else defines, without those of ``fedica`` itself."""
+    """Return the names that a module declares, or else defines, without those that have their page elsewhere.
+
+    Names of ``fedica`` itself are on its page; names that a subpackage takes from another are on the other's page.
+    """
     declared = getattr(module, "__all__", None)
     if declared is None:
         own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
         declared = [name for name, value in own.items() if getattr(value, "__module__", "") == module.__name__]
-    top = set() if module.__name__ == "fedica" else set(import_module("fedica").__all__)
-    return [name for name in declared if name not in top]
+    if module.__name__ == "fedica":
+        return list(declared)
+    elsewhere = set(import_module("fedica").__all__) | {name for name in declared if home(module, name) in ROOMS}
+    return [name for name in declared if name not in elsewhere]
+
+
+def home(module: ModuleType, name: str) -> str:
+    """Return the other subpackage that defines a public name of a module, or nothing if the module does."""
+    defined_in = ".".join(getattr(getattr(module, name), "__module__", "").split(".")[:2])
+    return "" if defined_in == module.__name__ else defined_in
 
 
 def is_class_or_function(value: object) -> bool:
