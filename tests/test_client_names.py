@@ -9,7 +9,7 @@ from fedica import Contribution, aggregate
 from fedica.errors import ContributionError
 from fedica.exchange import contribution_from_bytes, contribution_to_bytes, keygen, read_public_key
 from fedica.records import check_client, client_key
-from fedica.server.admit import screen
+from fedica.server.admission import screen
 
 COMPOSED, DECOMPOSED = "Zürich", "Zu\u0308rich"
 

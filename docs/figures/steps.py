@@ -8,7 +8,7 @@ import numpy as np
 from fedica import LocalICA, aggregate
 from fedica.arrays import unit
 from fedica.matching import match
-from fedica.server.admit import admit
+from fedica.server.admission import admit
 from fedica.server.affinity import absolute_affinity
 from fedica.server.centres import geometric_medians
 from fedica.server.clusters import kmeans

@@ -19,7 +19,7 @@ from fedica.local import LocalICA
 from fedica.local.unmixing import Unmixing
 from fedica.records import Contribution, Rejection
 from fedica.server import aggregate
-from fedica.server.admit import ON_BAD
+from fedica.server.admission import ON_BAD
 from fedica.text import list_names
 
 

@@ -13,9 +13,8 @@ from fedica import Contribution, Study, aggregate
 from fedica.errors import ContributionError, InputError, OptionError
 from fedica.records import CONTRIBUTION_FIELDS
 from fedica.server import METHODS, admit
-from fedica.server.admit import screen
+from fedica.server.admission import MUST_AGREE, screen
 from fedica.server.missing_features import fill_features
-from fedica.server.terms import MUST_AGREE
 
 
 def contribution(client, d=3, **terms):

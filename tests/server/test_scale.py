@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,16 @@ class TestWhereverAtomsLie:
         result = aggregate((c for c in contributions), 6, method=method, affinity="squared")
         assert_same(result, reference)
         assert np.array_equal(result.atoms, reference.atoms)
+
+    @METHODS
+    def test_names_do_not_decide_on_a_bit_of_what_spills(self, small_blocks, monkeypatch, method):
+        """Atoms in files are ordered by content as well."""
+        contributions = as_contributions(*many_clients(K=60)[:2])
+        monkeypatch.setattr(spool_module, "SPOOL_BYTES", 5_000)
+        names = np.random.default_rng(1).permutation([c.client for c in contributions])
+        renamed = [replace(c, client=str(name)) for c, name in zip(contributions, names, strict=True)]
+        one, other = (aggregate(iter(x), 6, method=method) for x in (contributions, renamed))
+        assert np.array_equal(one.mixing, other.mixing)
 
     def test_a_folder_of_files_equals_a_list(self, small_blocks, monkeypatch, tmp_path):
         """Files read one by one, their atoms spilled as they come."""

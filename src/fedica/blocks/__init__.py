@@ -1,6 +1,6 @@
 """Data seen by blocks wherever it lies: in memory, in a mapped file, in an iterable, on a Dask cluster."""
 
-from fedica.blocks.arrays import Blocks, add
+from fedica.blocks.arrays import Blocks, add, release_pages
 from fedica.blocks.atom_array import columns_of_atom_array
 from fedica.blocks.columns import Columns, columns_of
 from fedica.blocks.cuts import Parts
@@ -10,7 +10,7 @@ from fedica.blocks.groups import group_medians, membership, nearest_halves, spli
 from fedica.blocks.iterables import EachBlock, as_block
 from fedica.blocks.rows import is_dask, is_lazy, rows_of
 from fedica.blocks.sampling import Drawn, draw_clients
-from fedica.blocks.spool import Spool
+from fedica.blocks.spool import reordered, side_by_side, spooled
 
 __all__ = [
     "MAX_DENSE_SCATTER",
@@ -20,7 +20,6 @@ __all__ = [
     "Drawn",
     "EachBlock",
     "Parts",
-    "Spool",
     "add",
     "as_block",
     "columns_of",
@@ -33,7 +32,11 @@ __all__ = [
     "leading_eigenpairs",
     "membership",
     "nearest_halves",
+    "release_pages",
+    "reordered",
     "rows_of",
+    "side_by_side",
     "split_by_group",
+    "spooled",
     "weighted_median",
 ]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array
-from fedica.blocks.arrays import release_pages
+from fedica.arrays import Array, IntArray
+from fedica.blocks.arrays import mapped_file, release_pages
 from fedica.records import Contribution
 
 SPOOL_BYTES = 2**28
@@ -19,53 +19,64 @@ FILE_BYTES = 2**26
 """Bytes of atoms in one temporary file."""
 
 
-class Spool:
-    """Temporary files for atoms: they have no name, and vanish with the last array that reads them."""
+def spooled(contributions: Iterable[Contribution]) -> Iterator[Contribution]:
+    """Yield the contributions; beyond `SPOOL_BYTES` their atoms lie in files.
 
-    def __init__(self) -> None:
-        self.used = False
+    The files have no name, and vanish with the last array that reads them.
+    """
+    in_memory, waiting, n_waiting = 0, [], 0
+    for item in contributions:
+        if in_memory <= SPOOL_BYTES:
+            in_memory += item.atoms.nbytes
+            yield item
+            continue
+        waiting.append(item)
+        n_waiting += item.atoms.nbytes
+        if n_waiting > FILE_BYTES:
+            yield from _in_file(waiting)
+            waiting, n_waiting = [], 0
+    if waiting:
+        yield from _in_file(waiting)
 
-    def kept(self, contributions: Iterable[Contribution]) -> Iterator[Contribution]:
-        """Yield the contributions; beyond `SPOOL_BYTES` their atoms lie in files."""
-        in_memory, waiting, n_waiting = 0, [], 0
-        for item in contributions:
-            if in_memory <= SPOOL_BYTES:
-                in_memory += item.atoms.nbytes
-                yield item
-                continue
-            waiting.append(item)
-            n_waiting += item.atoms.nbytes
-            if n_waiting > FILE_BYTES:
-                yield from self._in_file(waiting)
-                waiting, n_waiting = [], 0
-        if waiting:
-            yield from self._in_file(waiting)
 
-    def joined(self, blocks: Sequence[Array]) -> Array:
-        """Return all columns side by side, (d, R), in a file of their own."""
-        n_columns = sum(block.shape[1] for block in blocks)
-        rows = _mapped((n_columns, blocks[0].shape[0]))
-        row = 0
-        for k, block in enumerate(blocks):
-            rows[row : row + block.shape[1]] = block.T
-            row += block.shape[1]
-            if k % 1000 == 0:
-                release_pages(rows)
-            release_pages(block)
+def _in_file(contributions: list[Contribution]) -> Iterator[Contribution]:
+    """Yield the contributions with their atoms in one file."""
+    numbers = _mapped((sum(c.atoms.size for c in contributions),))
+    start = 0
+    for contribution in contributions:
+        own = numbers[start : start + contribution.atoms.size].reshape(contribution.atoms.shape)
+        own[...] = contribution.atoms
+        start += own.size
+        yield replace(contribution, atoms=own)
+    release_pages(numbers)
+
+
+def side_by_side(blocks: Sequence[Array]) -> Array:
+    """Return all columns, (d, R): in memory, or in a file if some of the blocks lie in files."""
+    if all(mapped_file(block) is None for block in blocks):
+        return np.concatenate(blocks, axis=1)
+    rows = _mapped((sum(block.shape[1] for block in blocks), blocks[0].shape[0]))
+    row = 0
+    for k, block in enumerate(blocks):
+        rows[row : row + block.shape[1]] = block.T
+        row += block.shape[1]
+        if k % 1000 == 0:
+            release_pages(rows)
+        release_pages(block)
+    release_pages(rows)
+    return rows.T
+
+
+def reordered(array: Array, order: IntArray) -> Array:
+    """Return the columns of an array, (d, R), in another order, in a file if the array lies in one."""
+    if mapped_file(array) is None:
+        return np.take(array, order, axis=1)
+    rows, at_once = _mapped((order.size, array.shape[0])), max(FILE_BYTES // (8 * array.shape[0]), 1)
+    for start in range(0, order.size, at_once):
+        rows[start : start + at_once] = array.T[order[start : start + at_once]]
         release_pages(rows)
-        return rows.T
-
-    def _in_file(self, contributions: list[Contribution]) -> Iterator[Contribution]:
-        """Yield the contributions with their atoms in one file."""
-        self.used = True
-        numbers = _mapped((sum(c.atoms.size for c in contributions),))
-        start = 0
-        for contribution in contributions:
-            own = numbers[start : start + contribution.atoms.size].reshape(contribution.atoms.shape)
-            own[...] = contribution.atoms
-            start += own.size
-            yield replace(contribution, atoms=own)
-        release_pages(numbers)
+        release_pages(array)
+    return rows.T
 
 
 def _mapped(shape: tuple[int, ...]) -> np.memmap[Any, np.dtype[np.float64]]:

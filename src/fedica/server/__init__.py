@@ -1,6 +1,6 @@
 """The server's side: Algorithm 1, one file per step, and the one-page pipeline in ``aggregate``."""
 
-from fedica.server.admit import Admitted, admit
+from fedica.server.admission import Admitted, admit
 from fedica.server.aggregate import aggregate
 from fedica.server.methods import AFFINITIES, METHODS, Method
 from fedica.server.missing_features import fill_features

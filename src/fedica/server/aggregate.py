@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from fedica.arrays import IntArray, RandomState, check_choice, check_int, fix_signs, generator, pick, unit
-from fedica.blocks import group_medians
+from fedica.blocks import group_medians, reordered
 from fedica.errors import GroupingError
 from fedica.records import Aggregate, AtomArray, Contribution
-from fedica.server.admit import Admitted, admit
+from fedica.server.admission import Admitted, admit
 from fedica.server.agreement import angles_to
 from fedica.server.centres import WEIGHTS, count_clients, count_weighted_clients
 from fedica.server.choose_n_components import choose_components
@@ -172,16 +172,16 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
 
 
 def _in_order(admitted: Admitted, atom_order: IntArray | slice) -> Any:
-    """Return the atoms in this order, row by row, as files hold them; very many stay where they are."""
+    """Return the atoms in this order, row by row, as files hold them; those of an `AtomArray` stay where they are."""
     if isinstance(atom_order, slice):
         return admitted.source_array
-    return np.take(admitted.atoms.whole(), atom_order, axis=1)
+    return reordered(admitted.atoms.whole(), atom_order)
 
 
 def _by_name(admitted: Admitted) -> tuple[IntArray, IntArray, IntArray | slice]:
     """Return the order of the clients by name, the client of each atom in that order, and the order of the atoms."""
     names = admitted.clients
-    if admitted.source_array is not None:  # very many atoms stay in their order
+    if admitted.source_array is not None:  # an AtomArray keeps its order
         return np.arange(len(names)), admitted.client_of_atom, slice(None)
     by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
     place = np.argsort(by_name)[admitted.client_of_atom]

@@ -10,7 +10,7 @@ from fedica.arrays import Array, IntArray, unit
 from fedica.blocks import Columns, Drawn, columns_of, draw_clients, leading_directions
 from fedica.errors import GroupingError
 from fedica.matching import match
-from fedica.server.admit import Admitted
+from fedica.server.admission import Admitted
 from fedica.server.agreement import matched_atoms
 from fedica.server.assign import assign_atoms
 from fedica.server.consensus import UNCLEAR, chance_basis, find_consensus, half_distance

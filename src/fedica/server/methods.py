@@ -10,7 +10,7 @@ import numpy as np
 from fedica.arrays import Array, IntArray, unit
 from fedica.blocks import draw_clients
 from fedica.records import Certificate
-from fedica.server.admit import Admitted
+from fedica.server.admission import Admitted
 from fedica.server.agreement import matched_atoms
 from fedica.server.assign import Assignment, assign_atoms
 from fedica.server.centres import (

@@ -21,10 +21,9 @@ import numpy as np
 from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks import columns_of
 from fedica.records import Contribution, Rejection
-from fedica.server.admit import Refused, with_enough_features
+from fedica.server.admission import AgreedFeatures, Refused, common_features, with_enough_features
 from fedica.server.aggregate import aggregate
 from fedica.server.assign import assign_atoms
-from fedica.server.terms import AgreedFeatures, common_features
 
 CORE_SHARE = 0.5
 """The core of the clients has at least this share of all features in common."""

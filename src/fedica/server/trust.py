@@ -13,7 +13,7 @@ from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks import Columns, columns_of, group_medians
 from fedica.records import Reason, Trust
 from fedica.records.reasons import Numbers
-from fedica.server.admit import Admitted
+from fedica.server.admission import Admitted
 from fedica.server.agreement import (
     angles_to,
     chance_likeness,

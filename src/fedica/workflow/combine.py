@@ -27,7 +27,7 @@ from fedica.exchange import (
 from fedica.exchange.files import check_output
 from fedica.records import Aggregate, Rejection, Study
 from fedica.server import aggregate as run_aggregate
-from fedica.server.admit import check_not_empty, screen
+from fedica.server.admission import check_not_empty, screen
 from fedica.server.missing_features import Filled, fill_features
 from fedica.text import list_names
 from fedica.workflow.contribute import Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fedica.arrays import PathLike
-from fedica.blocks import Spool
+from fedica.blocks import spooled
 from fedica.errors import ContributionError, InputError
 from fedica.exchange import Provenance, Received, TrustedKeys, read_contributions
 from fedica.records import Aggregate, Contribution, Rejection, Study
@@ -33,7 +33,7 @@ def read_inbox(
             else:
                 rejected.append(item)
 
-    kept = list(Spool().kept(readable()))
+    kept = list(spooled(readable()))
     received = list(map(Received, kept, origins))
     if not (received or rejected):
         raise InputError("got no contribution. Give files, or folders of *.safetensors files.")

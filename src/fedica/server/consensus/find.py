@@ -23,7 +23,7 @@ from fedica.arrays import Array, IntArray, polar, unit
 from fedica.blocks import Columns, Directions, Drawn, columns_of, draw_clients, leading_directions, nearest_halves
 from fedica.errors import GroupingError
 from fedica.records import Terms
-from fedica.server.admit import Admitted
+from fedica.server.admission import Admitted
 from fedica.server.agreement import duplicate_weights
 from fedica.server.assign import Assignment, assign_atoms
 from fedica.server.centres import group_means

@@ -76,7 +76,7 @@ def rule_on(term: str, contributions: Sequence[Contribution], *, may_differ: boo
     may_differ : bool
         Whether clients that differ from each other stay, where no value has a majority.
     """
-    votes = Counter(value for c in contributions if (value := getattr(c, term)) is not None)
+    votes = _tally(getattr(c, term) for c in contributions)
     ranked = tuple(sorted(votes.items(), key=lambda vote: (-vote[1], str(vote[0]))))
     agreed = ranked[0][0] if ranked and 2 * ranked[0][1] > len(contributions) else None
     contested = agreed is None and len(ranked) > 1 and not may_differ

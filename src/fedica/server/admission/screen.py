@@ -1,23 +1,19 @@
-"""Check that contributions are compatible, with each other and with the study, and stack their atoms.
+"""Decide which contributions are compatible, with each other and with the study.
 
-Whatever makes a contribution unfit for an aggregate is decided in `screen`. Clients are ordered by a hash of their
-atoms, so results depend on neither names nor order of arrival.
+Whatever makes a contribution unfit for an aggregate is decided here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray, check_choice
-from fedica.blocks import Columns, Spool, columns_of, columns_of_atom_array
 from fedica.errors import InputError
-from fedica.records import CONTRIBUTION_FIELDS, AtomArray, Contribution, Rejection, Study, Terms, client_key
-from fedica.server.terms import (
+from fedica.records import CONTRIBUTION_FIELDS, Contribution, Rejection, Study, client_key
+from fedica.server.admission.terms import (
     FIXED_BY_STUDY,
     MUST_AGREE,
     AgreedFeatures,
@@ -28,46 +24,11 @@ from fedica.server.terms import (
     rule_on_terms,
 )
 
-ON_BAD = ("raise", "reject")
-DIGITS_OF_ORDER = 6
-"""Digits of the atoms that decide on the order of the clients, on which the starts of k-means depend."""
 MIN_SHARE_OF_FEATURES = 3
 """A client whose missing features are to be filled has at least one in this many of all."""
 
-
 Refused = list[tuple[Contribution, Rejection]]
 """Contributions that do not fit, and why."""
-
-
-@dataclass(frozen=True, eq=False)
-class Admitted:
-    """The atoms of all admitted clients, side by side.
-
-    Parameters
-    ----------
-    atoms : Columns
-        (d, R), unit columns, a client's atoms side by side.
-    client_of_atom : ndarray of shape (R,)
-        Index into ``clients``, ascending.
-    clients : tuple of str
-        The K clients.
-    n_samples : ndarray of shape (K,)
-        Declared samples; 0 where a client did not tell.
-    terms : Terms
-        What they agree on.
-    rejected : tuple of Rejection
-        Who was refused, and why.
-    source_array : array, optional
-        What ``atoms`` reads, where that must not be copied: very many atoms, which are already in their last order.
-    """
-
-    atoms: Columns
-    client_of_atom: IntArray
-    clients: tuple[str, ...]
-    n_samples: IntArray
-    terms: Terms
-    rejected: tuple[Rejection, ...]
-    source_array: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,38 +53,6 @@ class Screened:
     def rejected(self) -> tuple[Rejection, ...]:
         """Why each of the refused does not fit."""
         return tuple(rejection for _, rejection in self.refused)
-
-
-def admit(
-    contributions: Iterable[Contribution] | AtomArray, *, study: Study | None = None, on_bad: str = "raise"
-) -> Admitted:
-    """Stack the atoms of the contributions that fit the study and agree with more than half of all clients.
-
-    Parameters
-    ----------
-    contributions : iterable of Contribution, or AtomArray
-        One per client, in any order. Of an iterable that is no list, very many atoms go to a temporary file. An
-        `AtomArray` has one set of terms, and is taken as it is.
-    study : Study, optional
-        What all must agree on; without one, what more than half of all clients declare.
-    on_bad : {"raise", "reject"}
-        What to do with one that does not fit: stop, or go on without it.
-
-    Returns
-    -------
-    Admitted
-        The atoms side by side.
-    """
-    check_choice(on_bad, "on_bad", ON_BAD)
-    if isinstance(contributions, AtomArray):
-        return _admit_array(contributions)
-    spool = Spool()
-    checked = map(_check_type, contributions)
-    screened = screen(checked if isinstance(contributions, list | tuple) else spool.kept(checked), study=study)
-    if screened.rejected and on_bad == "raise":
-        raise screened.rejected[0].error()
-    check_not_empty(screened)
-    return _stack(screened, spool)
 
 
 def screen(
@@ -204,12 +133,6 @@ def _refuse(contribution: Contribution, refused: Refused, kind: str, **numbers: 
     refused.append((contribution, Rejection.because(contribution.client, kind, **numbers)))
 
 
-def _check_type(item: object) -> Contribution:
-    if not isinstance(item, Contribution):
-        raise InputError(f"aggregate takes Contribution records; got a {type(item).__name__}.")
-    return item
-
-
 def _one_per_client(contributions: Iterable[Contribution], refused: Refused) -> list[Contribution]:
     """Keep one of identical contributions, which are one message delivered twice; refuse different ones of one name."""
     by_name: dict[str, list[Contribution]] = {}
@@ -284,62 +207,3 @@ def _same_features(
             other = tuple(sorted(set(names) - position.keys()) or sorted(position.keys() - set(names)))[:3]
             _refuse(contribution, refused, "features-differ", features=other, **agreed.who)
     return kept
-
-
-def _stack(screened: Screened, spool: Spool) -> Admitted:
-    """Put the atoms side by side: in memory and ordered by content, or in a file and ordered by name."""
-    if spool.used:  # sweeps over blocks then depend on the order of the names to rounding
-        contributions: Sequence[Contribution] = screened.contributions
-        source_array = atoms = spool.joined([c.atoms for c in contributions])
-    else:
-        contributions = sorted(screened.contributions, key=_by_content)
-        source_array, atoms = None, np.concatenate([c.atoms for c in contributions], axis=1)
-    owner = np.repeat(np.arange(len(contributions)), [c.n_atoms for c in contributions])
-    return Admitted(
-        atoms=columns_of(atoms, owner),
-        client_of_atom=owner,
-        clients=tuple(c.client for c in contributions),
-        n_samples=np.array([c.n_samples or 0 for c in contributions], dtype=np.int64),
-        terms=Terms(
-            n_features=contributions[0].n_features,
-            features=screened.features,
-            independence=contributions[0].independence,  # all declare what was decided
-            mixing=contributions[0].mixing,
-            study=contributions[0].study,
-        ),
-        rejected=screened.rejected,
-        source_array=source_array,
-    )
-
-
-def _by_content(contribution: Contribution) -> tuple[bytes, bytes, int, str]:
-    """Order contributions by their atoms to six digits: rounding in a client's fit must not shuffle them.
-
-    Where these are equal, all digits decide, then the samples: two that still tie can be swapped without a trace.
-    """
-    atoms = np.ascontiguousarray(contribution.atoms) + 0.0  # no minus zero
-    rounded, exact = np.round(atoms, DIGITS_OF_ORDER) + 0.0, atoms
-    return _digest(rounded), _digest(exact), contribution.n_samples or 0, contribution.client
-
-
-def _digest(array: Array) -> bytes:
-    return blake2b(array.data, digest_size=16).digest()
-
-
-def _admit_array(array: AtomArray) -> Admitted:
-    """Admit the atoms of an array, which stay where they are."""
-    return Admitted(
-        atoms=columns_of_atom_array(array),
-        client_of_atom=array.client_of_atom,
-        clients=tuple(array.clients),
-        n_samples=np.asarray(array.n_samples),
-        terms=Terms(
-            n_features=int(array.atoms.shape[0]),
-            features=None if array.features is None else tuple(array.features),
-            independence=array.independence,
-            mixing=array.mixing,
-            study=array.study,
-        ),
-        rejected=(),
-        source_array=array.atoms,
-    )

@@ -1,0 +1,146 @@
+"""Stack the atoms of the contributions that fit.
+
+Clients are ordered by a hash of their atoms, so results depend on neither names nor order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray, check_choice
+from fedica.blocks import Columns, columns_of, columns_of_atom_array, release_pages, side_by_side, spooled
+from fedica.errors import InputError
+from fedica.records import AtomArray, Contribution, Rejection, Study, Terms
+from fedica.server.admission.screen import Screened, check_not_empty, screen
+
+ON_BAD = ("raise", "reject")
+DIGITS_OF_ORDER = 6
+"""Digits of the atoms that decide on the order of the clients, on which the starts of k-means depend."""
+
+
+@dataclass(frozen=True, eq=False)
+class Admitted:
+    """The atoms of all admitted clients, side by side.
+
+    Parameters
+    ----------
+    atoms : Columns
+        (d, R), unit columns, a client's atoms side by side.
+    client_of_atom : ndarray of shape (R,)
+        Index into ``clients``, ascending.
+    clients : tuple of str
+        The K clients.
+    n_samples : ndarray of shape (K,)
+        Declared samples; 0 where a client did not tell.
+    terms : Terms
+        What they agree on.
+    rejected : tuple of Rejection
+        Who was refused, and why.
+    source_array : array, optional
+        What ``atoms`` reads, where that must not be copied: the atoms of an `AtomArray`, which stay in their order.
+    """
+
+    atoms: Columns
+    client_of_atom: IntArray
+    clients: tuple[str, ...]
+    n_samples: IntArray
+    terms: Terms
+    rejected: tuple[Rejection, ...]
+    source_array: Any = None
+
+
+def admit(
+    contributions: Iterable[Contribution] | AtomArray, *, study: Study | None = None, on_bad: str = "raise"
+) -> Admitted:
+    """Stack the atoms of the contributions that fit the study and agree with more than half of all clients.
+
+    Parameters
+    ----------
+    contributions : iterable of Contribution, or AtomArray
+        One per client, in any order. Of an iterable that is no list, very many atoms go to a temporary file. An
+        `AtomArray` has one set of terms, and is taken as it is.
+    study : Study, optional
+        What all must agree on; without one, what more than half of all clients declare.
+    on_bad : {"raise", "reject"}
+        What to do with one that does not fit: stop, or go on without it.
+
+    Returns
+    -------
+    Admitted
+        The atoms side by side.
+    """
+    check_choice(on_bad, "on_bad", ON_BAD)
+    if isinstance(contributions, AtomArray):
+        return _admit_array(contributions)
+    checked = map(_check_type, contributions)
+    screened = screen(checked if isinstance(contributions, list | tuple) else spooled(checked), study=study)
+    if screened.rejected and on_bad == "raise":
+        raise screened.rejected[0].error()
+    check_not_empty(screened)
+    return _stack(screened)
+
+
+def _check_type(item: object) -> Contribution:
+    if not isinstance(item, Contribution):
+        raise InputError(f"aggregate takes Contribution records; got a {type(item).__name__}.")
+    return item
+
+
+def _stack(screened: Screened) -> Admitted:
+    """Put the atoms side by side, ordered by content: in memory, or in a file."""
+    contributions = sorted(screened.contributions, key=_by_content)
+    atoms = side_by_side([c.atoms for c in contributions])
+    owner = np.repeat(np.arange(len(contributions)), [c.n_atoms for c in contributions])
+    return Admitted(
+        atoms=columns_of(atoms, owner),
+        client_of_atom=owner,
+        clients=tuple(c.client for c in contributions),
+        n_samples=np.array([c.n_samples or 0 for c in contributions], dtype=np.int64),
+        terms=Terms(
+            n_features=contributions[0].n_features,
+            features=screened.features,
+            independence=contributions[0].independence,  # all declare what was decided
+            mixing=contributions[0].mixing,
+            study=contributions[0].study,
+        ),
+        rejected=screened.rejected,
+    )
+
+
+def _by_content(contribution: Contribution) -> tuple[bytes, bytes, int, str]:
+    """Order contributions by their atoms to six digits: rounding in a client's fit must not shuffle them.
+
+    Where these are equal, all digits decide, then the samples: two that still tie can be swapped without a trace.
+    """
+    atoms = np.ascontiguousarray(contribution.atoms) + 0.0  # no minus zero
+    release_pages(contribution.atoms)
+    rounded, exact = np.round(atoms, DIGITS_OF_ORDER) + 0.0, atoms
+    return _digest(rounded), _digest(exact), contribution.n_samples or 0, contribution.client
+
+
+def _digest(array: Array) -> bytes:
+    return blake2b(array.data, digest_size=16).digest()
+
+
+def _admit_array(array: AtomArray) -> Admitted:
+    """Admit the atoms of an array, which stay where they are."""
+    return Admitted(
+        atoms=columns_of_atom_array(array),
+        client_of_atom=array.client_of_atom,
+        clients=tuple(array.clients),
+        n_samples=np.asarray(array.n_samples),
+        terms=Terms(
+            n_features=int(array.atoms.shape[0]),
+            features=None if array.features is None else tuple(array.features),
+            independence=array.independence,
+            mixing=array.mixing,
+            study=array.study,
+        ),
+        rejected=(),
+        source_array=array.atoms,
+    )
