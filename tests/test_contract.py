@@ -27,6 +27,10 @@ from fedica import FederatedICA, LocalICA
 from fedica.errors import DataError
 from fedica.local import SOLVERS
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:FederatedICA. all .* belong to one client"
+)  # scikit-learn has no groups
+
 SETTINGS = [
     *(LocalICA(solver=solver) for solver in SOLVERS),
     LocalICA(independence="features"),

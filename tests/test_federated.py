@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fedica import FederatedICA, LocalICA
-from fedica.errors import DataError, OptionError
+from fedica.errors import DataError, DataWarning, OptionError
 from fedica.matching import match
 
 
@@ -30,7 +30,7 @@ def test_the_federation_beats_its_clients(federation):
     X, groups, _, truth = federation
     fed = FederatedICA(n_components=3, random_state=0).fit(X, groups=groups)
     alone = [error(c.atoms, truth) for c in fed.contributions_]
-    assert error(fed.mixing_, truth) < 0.7 * np.median(alone)
+    assert error(fed.atoms_, truth) < 0.7 * np.median(alone)
 
 
 def test_transform_recovers_the_sources(federation):
@@ -57,10 +57,39 @@ def test_the_number_of_jobs_and_the_order_of_rows_within_clients_of_others_do_no
 def test_one_client_is_local_ica(federation):
     """Without groups all rows are one client's, and its atoms are the result."""
     X, _, _, _ = federation
-    fed = FederatedICA(n_components=3, random_state=0).fit(X)
+    with pytest.warns(DataWarning, match="one client"):
+        fed = FederatedICA(n_components=3, random_state=0).fit(X)
     local = LocalICA(n_components=3, random_state=0).fit(X)
-    assert error(fed.mixing_, local.atoms_) < 1e-3
+    assert error(fed.atoms_, local.atoms_) < 1e-3
     assert fed.aggregate_.clients == ("client",)
+
+
+def test_clients_in_the_place_of_y_are_warned_of(federation):
+    """scikit-learn passes y second, which is ignored: the warning names the argument that was meant."""
+    X, groups, _, _ = federation
+    with pytest.warns(DataWarning, match=r"all 8000 rows belong to one client.*groups="):
+        FederatedICA(n_components=3, random_state=0).fit(X, groups)
+
+
+@pytest.mark.parametrize("settings", [{}, {"mixing": "orthogonal"}, {"independence": "features"}])
+def test_sources_are_on_the_scale_of_a_client(federation, settings):
+    """Variance one for general mixing, unit columns otherwise; the same in LocalICA, and the data comes back."""
+    X, groups, _, _ = federation
+    fed = FederatedICA(n_components=3, random_state=0, **settings).fit(X, groups=groups)
+    local = LocalICA(n_components=3, random_state=0, **settings).fit(X)
+    for estimator in (fed, local):
+        size = estimator.transform(X).std(axis=0) if not settings else np.linalg.norm(estimator.mixing_, axis=0)
+        np.testing.assert_allclose(size, 1.0, rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(fed.atoms_, axis=0), 1.0)
+    assert np.abs(fed.inverse_transform(fed.transform(X)) - X).max() < 0.2 * X.std()
+
+
+@pytest.mark.parametrize("estimator", [LocalICA(2), FederatedICA(2)])
+def test_objects_of_other_libraries_are_refused_with_what_to_call(estimator):
+    """A recording or an AnnData has channels or genes where an array has columns."""
+    anndata = pytest.importorskip("anndata")
+    with pytest.raises(DataError, match=r"got AnnData of anndata\. Call fedica\.readers\.as_table"):
+        estimator.fit(anndata.AnnData(np.ones((4, 2))))
 
 
 def test_names_of_clients_and_features_travel(federation):
@@ -116,7 +145,7 @@ def test_data_that_is_not_finite(federation):
         FederatedICA(n_components=3).fit(spoilt, groups=groups)
     fed = FederatedICA(n_components=3, on_bad="reject", random_state=0).fit(spoilt, groups=groups)
     assert [r.client for r in fed.rejected_] == ["3"]
-    assert error(fed.mixing_, truth) < 0.05
+    assert error(fed.atoms_, truth) < 0.05
     np.testing.assert_allclose(fed.mean_, X[groups != 3].mean(axis=0))
     with pytest.raises(DataError, match="NaN"):
         fed.transform(spoilt)

@@ -13,14 +13,20 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from fedica.arrays import RandomState, check_choice, generator
-from fedica.errors import DataError, InputError
+from fedica.arrays import Array, RandomState, check_choice, generator
+from fedica.errors import DataError, DataWarning, InputError
 from fedica.local import LocalICA
-from fedica.local.unmixing import Unmixing
+from fedica.local.unmixing import Unmix, Unmixing
 from fedica.records import Contribution, Rejection
 from fedica.server import aggregate
 from fedica.server.admission import ON_BAD
 from fedica.text import list_names
+
+_ONE_CLIENT = (
+    "FederatedICA: all {} rows belong to one client, so there is nothing to combine. Give the client of each row as "
+    "groups=; y is ignored."
+)
+_ROWS_AT_ONCE = 100_000
 
 
 class FederatedICA(Unmixing):
@@ -48,8 +54,11 @@ class FederatedICA(Unmixing):
 
     Attributes
     ----------
+    atoms_ : ndarray of shape (n_features, n_components)
+        The global mixing matrix with unit columns: ``aggregate_.mixing``.
     mixing_ : ndarray of shape (n_features, n_components)
-        The global mixing matrix, unit columns.
+        The same on the scale of `LocalICA`: for general mixing, the sources of the fitted rows have variance one; for
+        orthogonal mixing, and for maps over features, its columns are unit vectors.
     components_ : ndarray of shape (n_components, n_features)
         Its pseudo-inverse: ``S = (X - mean_) @ components_.T``.
     mean_ : ndarray of shape (n_features,)
@@ -125,7 +134,7 @@ class FederatedICA(Unmixing):
         y : ignored
             There for scikit-learn.
         groups : array-like of shape (n_samples,), optional
-            The client of each row; by default all rows belong to one client.
+            The client of each row; by default all rows belong to one client, of which a warning tells.
 
         Returns
         -------
@@ -141,6 +150,8 @@ class FederatedICA(Unmixing):
         local = self._local()
         data = self._check_array(X, reset=True, min_samples=2)
         clients, rows = _rows_of_clients(groups, data.shape[0])
+        if len(clients) == 1:
+            warnings.warn(DataWarning(_ONE_CLIENT.format(data.shape[0])), stacklevel=2)
         seed = int(generator(self.random_state).integers(2**31))
         answers = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_client)(local, client, data[own], self._names(), seed)
@@ -164,8 +175,12 @@ class FederatedICA(Unmixing):
         for client, own in zip(clients, rows, strict=True):
             used[own] = client in admitted
         self.mean_ = np.mean(data, axis=0, dtype=np.float64, where=used[:, None])
-        self.mixing_ = np.array(self.aggregate_.mixing)
-        self.components_ = np.linalg.pinv(self.mixing_).astype(np.float64)
+        self.atoms_ = np.array(self.aggregate_.mixing)
+        components = np.linalg.pinv(self.atoms_).astype(np.float64)
+        scale = np.ones(len(components))
+        if self.independence == "samples" and self.mixing == "general":
+            scale = _deviations(Unmix(self.mean_, components), data, used)
+        self.mixing_, self.components_ = self.atoms_ * scale, components / scale[:, None]
         return self
 
     def _local(self) -> LocalICA:
@@ -180,6 +195,14 @@ class FederatedICA(Unmixing):
         )
         local._options(local._solver())
         return local
+
+
+def _deviations(unmix: Unmix, data: NDArray[Any], used: NDArray[np.bool_]) -> Array:
+    """Return the standard deviation of each source over the rows that are used; one for a source that is zero."""
+    squares = np.zeros(len(unmix.components))
+    for rows in np.array_split(np.flatnonzero(used), -(-int(used.sum()) // _ROWS_AT_ONCE)):
+        squares += np.sum(unmix.array(np.asarray(data[rows], dtype=np.float64)) ** 2, axis=0)
+    return np.sqrt(np.where(squares > 0, squares / used.sum(), 1.0))
 
 
 def _rows_of_clients(groups: ArrayLike | None, n_samples: int) -> tuple[list[str], list[NDArray[np.int64]]]:

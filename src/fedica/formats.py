@@ -14,6 +14,7 @@ from typing import Any
 from fedica.errors import OptionError
 
 REFERENCES = ("average", "keep")
+HEADERS = ("auto", "yes", "no")
 CHANNEL_TYPES = ("eeg", "meg", "mag", "grad", "seeg", "ecog", "dbs", "eog", "ecg", "emg", "misc")
 """Types of channels as MNE calls them; "meg" are magnetometers and gradiometers."""
 
@@ -49,6 +50,9 @@ class ReadOptions:
         fMRI: remove the linear trend of every voxel's time course.
     layer : str or None
         AnnData: which layer holds the data; ``None``: ``X``.
+    header : {"auto", "yes", "no"}
+        Text tables: whether the first line names the columns. With "auto", a line with text does; a line of numbers
+        does if it differs in kind from those below, and is refused where it could be either.
 
     Raises
     ------
@@ -69,6 +73,7 @@ class ReadOptions:
     standardize: bool = _option(True, "fMRI: scale every voxel's time course to variance one.")
     detrend: bool = _option(True, "fMRI: remove every voxel's linear trend.")
     layer: str | None = _option(None, "AnnData: the layer to use instead of X.", metavar="NAME")
+    header: str = _option("auto", "Text tables: whether the first line names the columns.", choices=HEADERS)
 
     def __post_init__(self) -> None:
         from fedica.arrays import check_choice  # noqa: PLC0415 - it loads scikit-learn
@@ -76,6 +81,7 @@ class ReadOptions:
         _check_positive(self.highpass, "highpass")
         _check_positive(self.smoothing, "smoothing")
         check_choice(self.reference, "reference", REFERENCES)
+        check_choice(self.header, "header", HEADERS)
         for kind in self.types:
             check_choice(kind, "channel_types", CHANNEL_TYPES)
 
@@ -130,6 +136,7 @@ class Reader:
     extra: str | None = None
 
 
+_TEXT = ("header",)
 _FMRI = ("mask", "smoothing", "standardize", "detrend")
 _EEG = ("highpass", "reference", "channel_types", "keep_bads")
 
@@ -137,9 +144,9 @@ _EEG = ("highpass", "reference", "channel_types", "keep_bads")
 READERS: dict[str, Reader] = {
     ".npy": Reader("numpy_files.read_npy", "numpy array"),
     ".npz": Reader("numpy_files.read_npz", "numpy archive"),
-    ".csv": Reader("delimited.read_delimited", "text table"),
-    ".tsv": Reader("delimited.read_delimited", "text table"),
-    ".txt": Reader("delimited.read_delimited", "text table"),
+    ".csv": Reader("delimited.read_delimited", "text table", _TEXT),
+    ".tsv": Reader("delimited.read_delimited", "text table", _TEXT),
+    ".txt": Reader("delimited.read_delimited", "text table", _TEXT),
     ".parquet": Reader("arrow_files.read_parquet", "parquet table", extra="tables"),
     ".feather": Reader("arrow_files.read_feather", "feather table", extra="tables"),
     ".arrow": Reader("arrow_files.read_feather", "Arrow table", extra="tables"),

@@ -57,7 +57,7 @@ def test_every_option_tells_the_commands_its_help():
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
     for field in fields(ReadOptions):
-        assert field.metadata["help"].startswith(("EEG", "fMRI", "AnnData"))
+        assert field.metadata["help"].startswith(("EEG", "fMRI", "AnnData", "Text tables"))
         assert field.metadata.keys() <= {"help", "metavar", "min", "choices"}
 
 

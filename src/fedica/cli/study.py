@@ -9,8 +9,9 @@ import typer
 from typer import Option
 
 from fedica.cli.console import examples
-from fedica.cli.options import Choice, Independence, Mixing, option
+from fedica.cli.options import Choice, Independence, Mixing, option, with_read_options
 from fedica.cli.output import Output, with_output
+from fedica.formats import ReadOptions
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -37,6 +38,7 @@ def study() -> None:
     ),
 )
 @with_output
+@with_read_options
 def new(
     *,
     identifier: Annotated[str, option("ID", "Name of the study; it travels with the files.", "--id")],
@@ -54,6 +56,7 @@ def new(
     mixing: Annotated[Mixing, Option(help="What is known of the mixing matrix.")] = Mixing.general,
     min_samples: Annotated[int, option("N", "A client with fewer samples sends nothing.", min=2)] = 2,
     declare_samples: Annotated[Declare, Option(help="How clients tell their number of samples.")] = Declare.exactly,
+    options: ReadOptions,
     output: Annotated[Path, option("FILE", "The study's file.", "--output", "-o")] = Path("study.json"),
     out: Output,
 ) -> None:
@@ -78,6 +81,7 @@ def new(
             n_components=components,
             min_samples=min_samples,
             declare_samples=declare_samples,
+            options=options,
         )
     out.notes(notes)
     n_features = len(study.features)

@@ -20,6 +20,9 @@ from fedica.ica import not_finite_error
 _WORDS = re.compile(r"(?!array=|nan|inf)(- |[A-Za-z])")
 """Lines of a message that are words, or a list of names; the others show values of the data."""
 
+_OBJECTS = ("mne", "anndata", "nibabel")
+"""Libraries whose objects `fedica.readers.as_table` turns into arrays."""
+
 
 class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator with a mixing matrix, ``X ~ S @ mixing_.T + mean_``. Subclasses implement `fit`."""
@@ -30,6 +33,8 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def transform(self, X: Any) -> Any:
         """Recover the sources, ``(X - mean_) @ components_.T``.
+
+        For general mixing the sources of the fitted data have variance one, of every estimator of fedica.
 
         Parameters
         ----------
@@ -99,6 +104,11 @@ class Unmixing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Values that are not finite are found later, by sums over the data. Messages show no value of it.
         """
+        if type(X).__module__.partition(".")[0] in _OBJECTS:
+            raise DataError(
+                f"data must be an array; got {type(X).__name__} of {type(X).__module__.partition('.')[0]}. Call "
+                "fedica.readers.as_table with it, and fit the values of the table that this returns."
+            )
         try:
             check_unmasked(X, "data")
             data = np.asarray(

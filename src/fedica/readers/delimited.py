@@ -19,6 +19,7 @@ from fedica.arrays import Array
 from fedica.errors import DataError, FormatError
 from fedica.formats import ReadOptions
 from fedica.readers.cells import Column, Decimals, is_number_or_missing
+from fedica.readers.header import is_header
 from fedica.readers.sheet import Sheet
 
 DELIMITERS = (";", "\t", ",", "|")
@@ -46,7 +47,7 @@ def read_delimited(path: Path, columns: Sequence[str] | None, options: ReadOptio
         delimiter = detect_delimiter(path, encoding.name)
         with open(path, encoding=encoding.name, newline="") as stream:
             rows = _rows(csv.reader(stream, delimiter=delimiter, skipinitialspace=True))
-            return _read_rows(rows, path, columns, encoding, Decimals(delimiter))
+            return _read_rows(rows, path, columns, encoding, Decimals(delimiter), options.header)
     except csv.Error as error:
         raise FormatError(f"{path}: it is not a text table that can be read ({error}).") from error
     except UnicodeError as error:
@@ -102,33 +103,83 @@ def _rows(reader: Iterator[list[str]]) -> Iterator[list[str]]:
 
 
 def _read_rows(
-    rows: Iterator[list[str]], path: Path, wanted: Sequence[str] | None, encoding: Encoding, decimals: Decimals
+    rows: Iterator[list[str]],
+    path: Path,
+    wanted: Sequence[str] | None,
+    encoding: Encoding,
+    decimals: Decimals,
+    header: str,
 ) -> Sheet:
+    """Read the first line apart: whether it names the columns may only show when the others are there."""
     first = next(rows, None)
     if first is None:
         raise FormatError(f"{path}: the file has no rows.")
     if first[0].lstrip().startswith("#"):  # as numpy.savetxt writes its header
         first = [first[0].lstrip().lstrip("#"), *first[1:]]
-    has_header = not all(map(is_number_or_missing, first))
-    names = _names(first) if has_header else tuple(f"column {k + 1}" for k in range(len(first)))
-    if not has_header:
-        rows = itertools.chain([first], rows)
+    cells = [cell.strip() for cell in first]
+    named = _is_named(cells, wanted, header)
     asked = set(wanted or ())
-    places = [k for k, name in enumerate(names) if wanted is None or not has_header or name in asked]
-    table = [Column(names[k], must_be_numbers=names[k] in asked) for k in places]
-    values, n_rows = _fill(rows, path, table, places, len(names), encoding.n_lines, 2 if has_header else 1, decimals)
-    if n_rows == 0:
+    places = [k for k, name in enumerate(_names(cells, named)) if wanted is None or not named or name in asked]
+    table = [Column(name, must_be_numbers=name in asked) for name in (_names(cells, named)[k] for k in places)]
+    values = _fill(rows, path, table, places, len(cells), encoding.n_lines, decimals)
+    notes = [encoding.note] if encoding.note else []
+    if named is None:
+        named, note = _judged(cells, values[1:], path)
+        notes.append(note)
+        for column, name in zip(table, _names(cells, named), strict=True):
+            column.name = name
+    if named and len(values) == 1:
         raise DataError(f"{path}: the file has names of columns, but no rows under them.")
+    if named:
+        values = values[1:]
+    else:
+        values[0] = [column.convert([cells[k]], 1, decimals)[0] for column, k in zip(table, places, strict=True)]
+    if decimals.comma:
+        notes.append("numbers were read with a decimal comma.")
+    return _sheet(values, table, _names(cells, named), named, notes, decimals, path)
+
+
+def _is_named(cells: list[str], wanted: Sequence[str] | None, header: str) -> bool | None:
+    """Whether the first line names the columns: as the user says, or by its cells; ``None`` if they are numbers."""
+    if header != "auto":
+        return header == "yes"
+    if not all(map(is_number_or_missing, cells)) or (wanted and set(wanted) <= set(cells)):
+        return True
+    return None
+
+
+def _judged(cells: list[str], below: Array, path: Path) -> tuple[bool, str]:
+    """Return whether a first line of numbers names the columns, and a note that says so."""
+    shown = ", ".join(cells[:3]) + (", ..." if len(cells) > 3 else "")
+    named = is_header(cells, below) if len(below) else False
+    if named is None:
+        raise DataError(
+            f"{path}: the first line ({shown}) may name the columns or be a sample. Give --header yes if it names "
+            "the columns, --header no if it is a sample."
+        )
+    if named:
+        return True, f"the first line ({shown}) was read as the names of the columns; if it is a sample: --header no."
+    return False, "the first line was read as a sample, so the columns have no names; if it names them: --header yes."
+
+
+def _sheet(
+    values: Array,
+    table: list[Column],
+    names: tuple[str, ...],
+    named: bool,
+    notes: list[str],
+    decimals: Decimals,
+    path: Path,
+) -> Sheet:
+    """Return the columns of numbers, and what the others hold."""
     decimals.check(str(path))
     numeric = [k for k, column in enumerate(table) if column.is_numeric(str(path))]
     left_out = {table[k].name: table[k].content for k in sorted(set(range(len(table))) - set(numeric))}
-    left_out |= {names[k]: "not wanted" for k in sorted(set(range(len(names))) - set(places))}
+    read = {column.name for column in table}
+    left_out |= {name: "not wanted" for name in names if name not in read}
     if len(numeric) < len(table):
         values = values[:, numeric]
-    notes = [encoding.note] if encoding.note else []
-    if decimals.comma:
-        notes.append("numbers were read with a decimal comma.")
-    return Sheet(values, tuple(table[k].name for k in numeric) if has_header else None, left_out, tuple(notes))
+    return Sheet(values, tuple(table[k].name for k in numeric) if named else None, left_out, tuple(notes))
 
 
 def _fill(
@@ -138,29 +189,30 @@ def _fill(
     places: list[int],
     width: int,
     max_rows: int,
-    line: int,
     decimals: Decimals,
-) -> tuple[Array, int]:
-    """Convert the rows block by block, into memory allocated once."""
-    values = np.empty((max_rows, len(table)))
-    done, block = 0, max(1, _BLOCK_CELLS // width)
+) -> Array:
+    """Convert the rows below the first line block by block, into memory allocated once; row 0 is left for that line."""
+    values = np.empty((max_rows + 1, len(table)))
+    done, block = 1, max(1, _BLOCK_CELLS // width)
     while chunk := list(itertools.islice(rows, block)):
         for k, row in enumerate(chunk):
             if len(row) != width:
                 raise FormatError(
-                    f"{path}: every row must have {width} cells; row {line + done + k} (blank ones not counted) has "
+                    f"{path}: every row must have {width} cells; row {1 + done + k} (blank ones not counted) has "
                     f"{len(row)}. Is a delimiter inside a text that is not quoted?"
                 )
         cells = list(zip(*chunk, strict=True))
         for k, (column, place) in enumerate(zip(table, places, strict=True)):
-            values[done : done + len(chunk), k] = column.convert(cells[place], line + done, decimals)
+            values[done : done + len(chunk), k] = column.convert(cells[place], 1 + done, decimals)
         done += len(chunk)
-    return values[:done], done
+    return values[:done]
 
 
-def _names(header: list[str]) -> tuple[str, ...]:
-    """Clean names of columns; one without a name is called by its number, the first one "row number"."""
-    return tuple(name.strip() or ("row number" if k == 0 else f"column {k + 1}") for k, name in enumerate(header))
+def _names(cells: list[str], named: bool | None) -> tuple[str, ...]:
+    """Return names of columns; one without a name is called by its number, the first one "row number"."""
+    if not named:
+        return tuple(f"column {k + 1}" for k in range(len(cells)))
+    return tuple(name or ("row number" if k == 0 else f"column {k + 1}") for k, name in enumerate(cells))
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from fedica.arrays import PathLike
 from fedica.errors import InputError, OptionError
 from fedica.exchange import write_study
-from fedica.readers import read_data, read_names, suffix_of
+from fedica.readers import ReadOptions, read_data, read_names, suffix_of
 from fedica.readers.masks import mask_features
 from fedica.readers.select import suspicion
 from fedica.readers.voxels import SUFFIXES as IMAGES
@@ -25,6 +25,7 @@ def new_study(
     data: PathLike | None = None,
     unit: str | None = None,
     scale: float | None = None,
+    options: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     **agreed: Any,
 ) -> tuple[Study, tuple[str, ...]]:
     """Write the file of a study, which must not exist yet; return the study, and notes on the data.
@@ -42,12 +43,14 @@ def new_study(
         Unit of all features; by default what the data file says.
     scale : float, optional
         Common factor of all features.
+    options : ReadOptions
+        How the data file is read, where its format leaves a choice.
     **agreed
         Other parameters of `Study`.
     """
     if Path(output).exists():
         raise InputError(f"{output}: there is a study already, which clients may have. Choose another name.")
-    features, units, notes = _features(names, data)
+    features, units, notes = _features(names, data, options)
     study = Study(
         identifier,
         features,
@@ -70,7 +73,7 @@ def identifier_notes(study: Study) -> tuple[str, ...]:
 
 
 def _features(
-    names: PathLike | None, data: PathLike | None
+    names: PathLike | None, data: PathLike | None, options: ReadOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
     """Return the names of the features, their units if the data file says them, and notes."""
     if names is not None and data is None:
@@ -79,7 +82,7 @@ def _features(
         raise OptionError("a study needs its features: give either --features FILE or --from DATA.")
     if suffix_of(data) in IMAGES:
         return mask_features(data), None, ()
-    table = read_data(data, drop_missing=True)
+    table = read_data(data, drop_missing=True, options=options)
     if table.features is None:
         raise InputError(f"{data}: its columns have no names. Give them with --features FILE.")
     return table.features, table.units, tuple(table.notes)
