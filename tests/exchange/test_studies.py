@@ -16,6 +16,7 @@ from fedica.records import Study
 
 FIELDS = (
     *("id", "features", "units", "scales", "independence", "mixing", "n_components", "min_samples", "declare_samples"),
+    "strengths",
 )
 names = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20).filter(str.strip)
 
@@ -28,7 +29,13 @@ names = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_
 def test_a_round_trip_loses_nothing(tmp_path_factory: Any, name: str, rows: list[Any], described: bool) -> None:
     """Every field arrives, with units and scales or without."""
     features, units, scales = zip(*rows, strict=True)
-    sent = Study(name, features, units=units if described else None, scales=scales if described else None)
+    sent = Study(
+        name,
+        features,
+        units=units if described else None,
+        scales=scales if described else None,
+        strengths="yes" if described else None,
+    )
     path = tmp_path_factory.mktemp("study") / "study.json"
     write_study(sent, path)
     read = read_study(path)
@@ -83,6 +90,8 @@ def test_a_file_saved_by_a_windows_editor_is_read(study: Study, tmp_path: Path) 
         ({"n_components": 9}, "n_components must be a whole number of at least 1 and at most 2; got 9"),
         ({"mixing": "odd"}, "mixing must be one of"),
         ({"declare_samples": "maybe"}, "declare_samples must be one of"),
+        ({"strengths": True}, "'strengths' must be str; got 'True'"),
+        ({"strengths": "maybe"}, "strengths must be one of"),
     ],
 )
 def test_each_defect_has_its_sentence(tmp_path: Path, change: dict[str, Any], problem: str) -> None:

@@ -48,6 +48,17 @@ def test_exact_atoms_are_filled_exactly(clients):
     assert {len(names) for names in filled.lacking.values()} == {3}
 
 
+def test_strengths_of_other_features_are_left_out(clients):
+    """A Gram matrix belongs to the atoms on the features that they were found on; who has all of them keeps its own."""
+    whole = [replace(partial(c, range(D)), gram=np.eye(R), noise_floor=1.0) for c in clients.clients]
+    whole[1] = cut(whole[1], np.arange(1, D))
+    atoms = np.array(whole[2].atoms)
+    atoms[:, 0] = np.eye(D)[0]  # nothing of it lies in the features that all have
+    whole[2] = replace(whole[2], atoms=atoms)
+    filled = fill_features(whole, features=NAMES, n_components=R).contributions
+    assert {c.client for c in filled if c.gram is None and c.noise_floor is None} == {clients.clients[1].name}
+
+
 @pytest.mark.parametrize("share", [0.4, 1.0])
 def test_clients_that_lack_channels_help_those_that_have_them(share):
     """Over six federations: nearly as good as if nobody lacked anything, and better than without them."""

@@ -52,6 +52,24 @@ def test_a_study_is_followed(tmp_path, data_file, small_federation):
     assert (sent.study, sent.features, sent.n_samples) == ("s", tuple(order), 2000)
 
 
+@pytest.mark.parametrize("asked_by", ["the study", "the client"])
+def test_strengths_leave_where_they_are_asked_for_and_that_is_said(tmp_path, data_file, small_federation, asked_by):
+    """They are in the file, what they tell is among what leaves, and covariances are no longer among what stays."""
+    study = Study("s", NAMES, strengths="yes") if asked_by == "the study" else None
+    strengths = None if asked_by == "the study" else True
+    plain = contribute(data_file, tmp_path / "a.safetensors", n_components=4)
+    sent = contribute(data_file, tmp_path / "a.safetensors", n_components=4, study=study, strengths=strengths)
+    fit = LocalICA(4, random_state=0).fit(small_federation.clients[0].X)
+    read = read_contribution(tmp_path / "a.safetensors")
+    np.testing.assert_allclose(read.gram, fit.contribution("a", strengths=True).gram, rtol=1e-9)
+    assert read.noise_floor == pytest.approx(fit.whitening_.noise_floor)
+    assert {field.name for field in sent.leaves} - {field.name for field in plain.leaves} >= {"gram", "noise_floor"}
+    assert plain.tells == ()
+    assert "covariances of all features, at 4 dimensions" in sent.tells[0]
+    assert "the recovered sources, and every mean of the data" in sent.stays
+    assert "the recovered sources, and every mean, variance and covariance of the data" in plain.stays
+
+
 @pytest.mark.parametrize(
     ("study", "options", "complaint"),
     [
@@ -62,6 +80,8 @@ def test_a_study_is_followed(tmp_path, data_file, small_federation):
         ({}, {"independence": "features"}, "has independence 'samples'"),
         ({}, {"mixing": "orthogonal"}, "has mixing 'general'"),
         ({}, {"features": ["f1", "zz"]}, "has no feature 'zz'"),
+        ({}, {"strengths": True}, "study 's' has strengths 'no'; the other was asked for"),
+        ({"strengths": "yes"}, {"strengths": False}, "study 's' has strengths 'yes'; the other was asked for"),
     ],
 )
 def test_what_does_not_fit_the_study_is_refused(tmp_path, data_file, study, options, complaint):

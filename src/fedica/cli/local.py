@@ -40,6 +40,10 @@ def local(
     min_samples: Annotated[
         int | None, option("N", "Refuse fewer samples; the study's number holds too.", min=2)
     ] = None,
+    strengths: Annotated[
+        bool,
+        Option("--strengths", help="Send covariances too, for aggregate --method group; by default as the study says."),
+    ] = False,
     key: Annotated[Path | None, option("FILE", "Private key to sign with, from keygen.")] = None,
     serial: Annotated[
         int | None, option("N", "Number of this message; by default one more than FILE has, if it is replaced.", min=0)
@@ -74,6 +78,7 @@ def local(
             features=None if features is None else read_names(features),
             drop_missing=drop_missing,
             min_samples=min_samples,
+            strengths=True if strengths else None,
             key=key,
             serial=serial,
             random_state=random_state,
@@ -92,12 +97,15 @@ def _show(out: Output, sent: Contributed) -> None:
         "path": sent.path,
         "n_bytes": len(sent.data),
         "leaves": fields_json(sent.leaves),
+        "tells": list(sent.tells),
         "stays": list(sent.stays),
         "notes": list(sent.notes),
     }
     if out.result(fields):
         out.lines("What leaves:" if sent.path else "What would leave (nothing was written):")
         print_fields(out, sent.leaves)
-        out.lines("What does not leave:", *(f"  - {line}" for line in sent.stays))
+        out.lines(
+            *(f"  - {line}" for line in sent.tells), "What does not leave:", *(f"  - {line}" for line in sent.stays)
+        )
         if sent.path:
             out.lines("", f"{sent.path}: {len(sent.data)} bytes. Send this file to the coordinator.")

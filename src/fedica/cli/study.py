@@ -56,6 +56,9 @@ def new(
     mixing: Annotated[Mixing, Option(help="What is known of the mixing matrix.")] = Mixing.general,
     min_samples: Annotated[int, option("N", "A client with fewer samples sends nothing.", min=2)] = 2,
     declare_samples: Annotated[Declare, Option(help="How clients tell their number of samples.")] = Declare.exactly,
+    strengths: Annotated[
+        bool, Option("--strengths", help="Clients send covariances too, for aggregate --method group.")
+    ] = False,
     options: ReadOptions,
     output: Annotated[Path, option("FILE", "The study's file.", "--output", "-o")] = Path("study.json"),
     out: Output,
@@ -82,6 +85,7 @@ def new(
             min_samples=min_samples,
             declare_samples=declare_samples,
             options=options,
+            strengths="yes" if strengths else None,
         )
     out.notes(notes)
     n_features = len(study.features)

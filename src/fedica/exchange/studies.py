@@ -21,6 +21,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "n_components": (int,),
     "min_samples": (int,),
     "declare_samples": (str,),
+    "strengths": (str,),
     "features": (list,),
 }
 _FEATURE_FIELDS: dict[str, tuple[type, ...]] = {"name": (str,), "unit": (str,), "scale": (int, float)}

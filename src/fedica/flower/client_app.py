@@ -63,6 +63,8 @@ def _contribute(content: RecordDict, _context: Context, node: Node, policy: Poli
         log(INFO, "fedica: %s", note)
     for field in sent.leaves:
         log(INFO, "fedica: leaves: %s, %d bytes: %s", field.name, field.n_bytes, field.value)
+    for line in sent.tells:
+        log(INFO, "fedica: leaves: %s", line)
     return messages.pack_file(messages.CONTRIBUTION, sent.data)
 
 

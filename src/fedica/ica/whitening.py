@@ -54,6 +54,8 @@ class Whitening:
         How many samples it was computed from.
     constant : ndarray
         Indices of the constant features.
+    noise_floor : float
+        Median variance along all directions of the data that count for its rank, kept or not.
     """
 
     mean: Array
@@ -62,6 +64,7 @@ class Whitening:
     rank: int
     n_samples: int
     constant: IntArray
+    noise_floor: float
 
     @property
     def n_components(self) -> int:
@@ -187,7 +190,8 @@ def _leading(
         columns = tuple(constant.tolist())
         named = {} if names is None else {"names": tuple(names[j] for j in columns)}
         warning = Reason("constant-features", {"columns": columns, "n_features": d, **named}).error(DataWarning)
-    return Whitening(found.mean, basis, found.deviations[:kept], rank, n, constant), warning
+    floor = float(np.median(found.deviations[:rank] ** 2))
+    return Whitening(found.mean, basis, found.deviations[:kept], rank, n, constant, floor), warning
 
 
 def _directions_by_scatter(sums: Scatter) -> _Directions:

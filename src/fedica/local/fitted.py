@@ -40,6 +40,7 @@ class FittedICA(Unmixing):
         *,
         features: Sequence[str] | None = None,
         study: str | None = None,
+        strengths: bool = False,
         **fields: Any,
     ) -> Contribution:
         """Pack the atoms for the server, in an order that tells nothing but their directions: sorted by their entries.
@@ -52,6 +53,9 @@ class FittedICA(Unmixing):
             Names of the features; by default those that the data had.
         study : str, optional
             Id of the study.
+        strengths : bool
+            Whether ``gram`` and ``noise_floor`` go along, which ``method="group"`` of the server uses: second-order
+            information, from which the covariance of the data can be computed at as many dimensions as there are atoms.
         **fields
             Any other field of `Contribution`: ``reference``, ``grid``, ``persons``, ``extra`` and so on; ``gram`` and
             ``uncertain`` in the order of ``atoms_``.
@@ -64,6 +68,8 @@ class FittedICA(Unmixing):
         check_is_fitted(self)
         if features is None:
             features = self._names()
+        if strengths:
+            fields = {"gram": self._gram(), "noise_floor": self.whitening_.noise_floor, **fields}
         found = Contribution(
             client,
             self.atoms_,
@@ -76,6 +82,16 @@ class FittedICA(Unmixing):
             **fields,
         )
         return ordered_by_content(found)
+
+    def _gram(self) -> Array:
+        """Return G, (r_k, r_k), such that atoms G atoms' is the covariance of the data at rank r_k.
+
+        ``atoms * norms`` is the mixing matrix, whatever rotation the solver chose, and the sources' covariance is that
+        of the whitened data, the identity, in their coordinates.
+        """
+        norms = np.linalg.norm(self.mixing_, axis=0)
+        half = norms[:, None] * (self.components_ @ self.whitening_.unwhitener)
+        return np.asarray(half @ half.T)  # (G1)
 
     def _set_result(self, whitening: Whitening, rotation: Rotation, *, solver: str, n_passes: int) -> Self:
         explained = whitening.deviations**2 @ rotation.matrix**2

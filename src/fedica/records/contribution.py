@@ -35,9 +35,10 @@ class Contribution:
     grid : str, optional
         Where the voxels of an image are: its size, and the rows of its affine.
     gram : array-like of shape (r_k, r_k), optional
-        Strengths: the Gram matrix of the sources' time courses, in the order and with the signs of the atoms.
+        Strengths: the Gram matrix G of the sources' time courses, divided by the number of samples, in the order and
+        with the signs of the atoms. ``atoms @ gram @ atoms.T`` is the covariance of the data at rank r_k.
     noise_floor : float, optional
-        Variance per feature that the atoms do not explain; given together with ``gram``.
+        Median variance of the data along its principal directions; given together with ``gram``.
     uncertain : sequence of int, optional
         Which atoms are not determined by the data: indices of columns.
     persons : int, optional
@@ -102,14 +103,16 @@ class Contribution:
     gram: Array | None = optional(  # noqa: RUF009 - it returns a field
         Form.TENSOR,
         checks.check_gram,
-        "(r_k, r_k), Gram matrix of the sources' time courses, in the order and with the signs of the atoms; symmetric "
+        "(r_k, r_k), Gram matrix G of the sources' time courses divided by the number of samples, in the order and "
+        "with the signs of the atoms: atoms G atoms' is the covariance of the data at rank r_k; symmetric "
         f"and positive semidefinite, to {checks.GRAM_TOL:g} of its largest entry",
         since=2,
     )
     noise_floor: float | None = optional(
         Form.NUMBER,
         checks.check_not_negative,
-        "variance per feature that the atoms do not explain; at least 0; only with `gram`",
+        "median variance of the data along its principal directions, those of variance 0 left out; at least 0; only "
+        "with `gram`",
         since=2,
     )
     uncertain: Sequence[int] | None = optional(

@@ -11,6 +11,7 @@ from fedica.records.checks import check_features, check_independence, check_mixi
 from fedica.records.fields import check_fields, checked
 
 DECLARE_SAMPLES = ("exactly", "rounded", "no")
+YES_OR_NO = ("yes", "no")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,8 @@ class Study:
         A client with fewer samples does not send anything.
     declare_samples : {"exactly", "rounded", "no"}
         How a client tells how many samples it has.
+    strengths : {"yes", "no"}, optional
+        Whether clients send the strengths of their atoms, which ``method="group"`` uses. Not said: they do not.
     """
 
     id: str = field(metadata=checked(check_name))
@@ -54,6 +57,10 @@ class Study:
     min_samples: int = field(default=2, metadata=checked(lambda value, what: check_int(value, what, minimum=2)))
     declare_samples: str = field(
         default="exactly", metadata=checked(lambda value, what: check_choice(value, what, DECLARE_SAMPLES))
+    )
+
+    strengths: str | None = field(
+        default=None, metadata=checked(lambda value, what: check_choice(value, what, YES_OR_NO))
     )
 
     def __post_init__(self) -> None:

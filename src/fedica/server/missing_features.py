@@ -123,7 +123,7 @@ def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contrib
     atoms = np.zeros((len(wanted), contribution.n_atoms))
     atoms[have] = contribution.atoms[[place[name] for name in wanted if name in place]]
     atoms[:, np.linalg.norm(atoms, axis=0) < 1e-12] = 1.0  # only in features that no other client has
-    return replace(contribution, features=wanted, atoms=atoms), have
+    return replace(contribution, features=wanted, atoms=atoms, gram=None, noise_floor=None), have  # of other features
 
 
 def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None) -> list[Contribution]:
@@ -144,7 +144,9 @@ def _on_rows(contribution: Contribution, rows: BoolArray, level: Level) -> Contr
     """Return a contribution on some rows, without the atoms that are zero there; ``None`` if all are."""
     atoms = level(np.array(contribution.atoms[rows]))
     seen = np.linalg.norm(atoms, axis=0) > MIN_LENGTH
-    return replace(contribution, features=None, atoms=atoms[:, seen]) if seen.any() else None
+    if not seen.any():
+        return None
+    return replace(contribution, features=None, atoms=atoms[:, seen], gram=None, noise_floor=None, uncertain=None)
 
 
 def _with_directions(contribution: Contribution, atoms: Array) -> Contribution:

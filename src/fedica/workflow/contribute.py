@@ -44,6 +44,8 @@ class Contributed:
         Where they were written; ``None`` if they were not.
     leaves : tuple of Field
         Every field that leaves.
+    tells : tuple of str
+        What can be computed from fields that leave, beyond directions; one line each.
     stays : tuple of str
         What does not leave, one line each.
     notes : tuple of str
@@ -54,6 +56,7 @@ class Contributed:
     data: bytes
     path: str | None
     leaves: tuple[Field, ...]
+    tells: tuple[str, ...]
     stays: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -71,6 +74,7 @@ def contribute(
     features: Sequence[str] | None = None,
     drop_missing: bool = False,
     min_samples: int | None = None,
+    strengths: bool | None = None,
     key: SigningKey | PathLike | None = None,
     serial: int | None = None,
     random_state: RandomState = 0,
@@ -104,6 +108,8 @@ def contribute(
         Whether rows with missing values are dropped, rather than refused.
     min_samples : int, optional
         Refuse fewer samples; the study's number holds too.
+    strengths : bool, optional
+        Whether the strengths of the atoms go along, for ``method="group"``; by default as the study says, or not.
     key : SigningKey or path-like, optional
         The client's private key, to sign with.
     serial : int, optional
@@ -132,6 +138,7 @@ def contribute(
     n_wanted = _n_components(n_components, agreed, columns)
     independence = _term("independence", independence, agreed, default="samples")
     mixing = _term("mixing", mixing, agreed, default="general")
+    with_strengths = _with_strengths(strengths, agreed)
     if output is not None:
         check_output(output, [data, study, key, options.mask])
 
@@ -154,7 +161,9 @@ def contribute(
         random_state=random_state,
     )
     study_id = agreed.id if agreed else None
-    contribution = local.contribution(name, features=table.features, study=study_id, **_reader_fields(table, agreed))
+    contribution = local.contribution(
+        name, features=table.features, study=study_id, strengths=with_strengths, **_reader_fields(table, agreed)
+    )
     contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed), serial=serial)
     if serial is None and output is not None:
         contribution = replace(contribution, serial=next_serial(contribution, output))
@@ -162,12 +171,12 @@ def contribute(
     if isinstance(key, str | os.PathLike):
         notes = (*exposed_key_note(key), *notes)
     sent = contribution_to_bytes(contribution, key=signing)
+    path = os.fspath(output) if output is not None and write else None
+    if path is not None:
+        tell(f"writing {path}")
+        write_atomic(path, [sent])
     leaves, stays = fields_of(sent, CONTRIBUTION, name), _stays(table, contribution)
-    if output is None or not write:
-        return Contributed(contribution, sent, None, leaves, stays, notes)
-    tell(f"writing {os.fspath(output)}")
-    write_atomic(output, [sent])
-    return Contributed(contribution, sent, os.fspath(output), leaves, stays, notes)
+    return Contributed(contribution, sent, path, leaves, _tells(contribution), stays, notes)
 
 
 def scaled(table: Table, study: Study | None) -> Array:
@@ -273,12 +282,34 @@ def _term(name: str, value: str | None, study: Study | None, *, default: str) ->
     return agreed
 
 
+def _with_strengths(strengths: bool | None, study: Study | None) -> bool:
+    """Return whether strengths are sent: with a study, exactly where it asks for them."""
+    if study is None:
+        return bool(strengths)
+    agreed = study.strengths == "yes"
+    if strengths not in (None, agreed):
+        raise OptionError(f"study {study.id!r} has strengths {study.strengths or 'no'!r}; the other was asked for.")
+    return agreed
+
+
+def _tells(contribution: Contribution) -> tuple[str, ...]:
+    """Return what can be computed from the fields that leave, one line each."""
+    if contribution.gram is None:
+        return ()
+    return (
+        "gram and noise_floor are second-order information: whoever has the file can compute the variances and "
+        f"covariances of all features, at {contribution.n_atoms} dimensions, and how strong each atom is",
+    )
+
+
 def _stays(table: Table, contribution: Contribution) -> tuple[str, ...]:
     """Return what does not leave, one line each."""
     n_samples, n_features = table.values.shape
     stays = [
         f"the data: {n_samples} samples of {n_features} features, not one value of it",
-        "the recovered sources, and every mean, variance and covariance of the data",
+        "the recovered sources, and every mean"
+        + (", variance and covariance" if contribution.gram is None else "")
+        + " of the data",
         f"the name and place of the file {Path(table.source).name!r}",
     ]
     if contribution.n_samples != n_samples:
