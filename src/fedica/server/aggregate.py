@@ -146,7 +146,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
     mixing = unit(found.centres)
     spread = group_medians(angles_to(admitted.atoms, mixing, labels), labels, r, empty=90.0)
     support = count_clients(labels, admitted.client_of_atom, r)
-    trust = assess(admitted, found.centres, found.weights, found.assignment)
+    trust = assess(admitted, found.centres, found.weights, found.assignment, found.drawn)
     by_name, place, atom_order = _by_name(admitted)
     result = Aggregate(
         mixing=mixing,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray, polar
-from fedica.blocks import Columns, columns_of, draw_clients, group_medians, weighted_median
+from fedica.blocks import Columns, Drawn, columns_of, group_medians, weighted_median
 from fedica.server.assign import Assignment, assign_atoms
 
 CLIENT_CUT = 1.8
@@ -16,8 +16,8 @@ NEAR = float(np.tan(np.radians(15.0)))
 """An atom within 15 degrees of its component always matches it."""
 MIN_RADIUS = 1e-7
 """Clients that agree to rounding agree: no radius is smaller."""
-MAX_TURNED = 60
-"""Clients whose atoms are turned at random to see what chance gives."""
+N_TURNED = 60
+"""Random turns of clients' atoms that show what chance gives: of so many clients, or of fewer clients several times."""
 
 
 def client_distances(assignment: Assignment, owner: IntArray, n_clients: int) -> Array:
@@ -77,19 +77,19 @@ def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
     return np.asarray(atoms.each(of_block, labels)[0])
 
 
-def chance_likeness(atoms: Columns, owner: IntArray, mixing: Array) -> float:
+def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> float:
     """Median cosine of clients' atoms to their components if they were turned at random within the clients' spans.
 
     That is the null hypothesis of Hyvarinen and Ramkumar's test of components across subjects: a client's span may hold
     the components though its rotation means nothing. What it gives depends on d, on r_k and on how smooth atoms are.
-    Of very many clients some are turned; which, does not depend on their order.
+    Of very many clients those drawn first are turned; few are turned several times each.
     """
-    drawn = draw_clients(atoms, owner, np.random.default_rng(0)).order[:MAX_TURNED]
-    turned = []
-    for first, last in np.searchsorted(owner, np.stack([drawn, drawn + 1], axis=1)).tolist():
+    clients = drawn.order[:N_TURNED]
+    turned, n_turns = [], -(-N_TURNED // clients.size)
+    for first, last in np.searchsorted(drawn.owner, np.stack([clients, clients + 1], axis=1)).tolist():
         basis = np.linalg.qr(atoms.take(np.arange(first, last)))[0]
         m = basis.shape[1]
-        turned.append(basis @ polar(np.random.default_rng(m).standard_normal((m, m))))
+        turned += [basis @ polar(turn) for turn in np.random.default_rng(m).standard_normal((n_turns, m, m))]
     whose = np.repeat(np.arange(len(turned)), [basis.shape[1] for basis in turned])
     columns = columns_of(np.concatenate(turned, axis=1), whose)
     labels = assign_atoms(columns, whose, mixing).labels

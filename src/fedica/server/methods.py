@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
-from fedica.blocks import draw_clients
+from fedica.blocks import Drawn, draw_clients
 from fedica.records import Certificate
 from fedica.server.admission import Admitted
 from fedica.server.agreement import matched_atoms
@@ -58,6 +58,8 @@ class Outcome:
         How near the optimum the grouping and the medians are.
     assignment : Assignment
         The atoms against the centres.
+    drawn : Drawn
+        The clients in the random order in which some of them were looked at first.
     """
 
     centres: Array
@@ -67,6 +69,7 @@ class Outcome:
     embedding: Embedding | None
     certificate: Certificate
     assignment: Assignment
+    drawn: Drawn
 
 
 @dataclass(frozen=True)
@@ -120,15 +123,17 @@ def _consensus(admitted: Admitted, r: int, options: Options) -> Outcome:
         centres = finish_consensus(np.where(narrow, means, centres), admitted.terms)
         assignment, labels = _match_to(admitted, centres, weights)
     check_no_empty(labels, r)
-    certificate = Certificate(*found.kmeans_bounds, np.zeros(r))
-    return Outcome(centres, labels, assignment.signs, weights, found.embedding, certificate, assignment)
+    certificate = Certificate(*found.grouped.kmeans_bounds, np.zeros(r))
+    return Outcome(
+        centres, labels, assignment.signs, weights, found.grouped.embedding, certificate, assignment, found.drawn
+    )
 
 
 def _match_to(admitted: Admitted, centres: Array, weights: Array) -> tuple[Assignment, IntArray]:
     """Return the atoms against the centres, (d, r), and the component of every atom that matches one, (R,)."""
     assignment = assign_atoms(admitted.atoms, admitted.client_of_atom, unit(centres))
     matched = matched_atoms(assignment, weights, centres.shape[1])
-    return assignment, np.where(matched, assignment.labels, -1)  # (C4)
+    return assignment, np.where(matched, assignment.labels, -1)  # (C6)
 
 
 def _spectral(centre: str, align: bool) -> Callable[[Admitted, int, Options], Outcome]:
@@ -137,8 +142,8 @@ def _spectral(centre: str, align: bool) -> Callable[[Admitted, int, Options], Ou
     def run(admitted: Admitted, r: int, options: Options) -> Outcome:
         atoms, owner = admitted.atoms, admitted.client_of_atom  # (d, R): step 1
         embedding = EMBEDDINGS[options.affinity](atoms, r)  # Eqs. (9)-(10): steps 2 and 3
-        sample = draw_clients(atoms, owner, options.rng).sample()
-        clusters = kmeans(embedding.points.kept(), r, n_init=options.n_init, rng=options.rng, sample=sample)  # Eq. (11)
+        drawn, rng = draw_clients(atoms, owner, options.rng), options.rng
+        clusters = kmeans(embedding.points.kept(), r, n_init=options.n_init, rng=rng, sample=drawn.sample())  # Eq. (11)
         labels = clusters.labels  # step 4
         signs = align_signs(atoms, labels, r) if align else np.ones(labels.size)  # Eq. (14): step 5
         weights = client_weights(admitted.n_samples, options.weights)[owner]
@@ -150,7 +155,7 @@ def _spectral(centre: str, align: bool) -> Callable[[Admitted, int, Options], Ou
             centres, gap = group_means(atoms, labels, r, signs=signs, weights=weights), np.zeros(r)  # Eq. (15)
         certificate = Certificate(clusters.objective, clusters.lower_bound, gap)
         assignment = assign_atoms(atoms, owner, unit(centres))
-        return Outcome(centres, labels, signs, weights, embedding, certificate, assignment)
+        return Outcome(centres, labels, signs, weights, embedding, certificate, assignment, drawn)
 
     return run
 
@@ -159,12 +164,14 @@ def _naive(combine: Callable[..., Array]) -> Callable[[Admitted, int, Options], 
     """Combine columns by their index: no grouping, no alignment."""
 
     def run(admitted: Admitted, r: int, options: Options) -> Outcome:
-        labels = index_in_client(admitted.client_of_atom, r)
+        atoms, owner = admitted.atoms, admitted.client_of_atom
+        labels = index_in_client(owner, r)
         check_no_empty(labels, r)
-        centres = naive_centres(admitted.atoms, labels, r, combine)
+        centres = naive_centres(atoms, labels, r, combine)
         ones = np.ones(labels.size)
-        assignment = assign_atoms(admitted.atoms, admitted.client_of_atom, unit(centres))
-        return Outcome(centres, labels, ones, ones, None, Certificate(None, None, np.zeros(r)), assignment)
+        assignment = assign_atoms(atoms, owner, unit(centres))
+        drawn, certificate = draw_clients(atoms, owner, options.rng), Certificate(None, None, np.zeros(r))
+        return Outcome(centres, labels, ones, ones, None, certificate, assignment, drawn)
 
     return run
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from scipy.stats import t as student_t
 
 from fedica.arrays import Array, BoolArray, IntArray, unit
-from fedica.blocks import Columns, columns_of, group_medians
+from fedica.blocks import Columns, Drawn, columns_of, group_medians
 from fedica.records import Reason, Trust
 from fedica.records.reasons import Numbers
 from fedica.server.admission import Admitted
@@ -94,7 +94,7 @@ class _Judged:
     few_matches: BoolArray
 
 
-def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assignment) -> Trust:
+def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assignment, drawn: Drawn) -> Trust:
     """Judge every client against the components.
 
     Parameters
@@ -107,13 +107,16 @@ def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assig
         How much each atom counted in its centre.
     assignment : Assignment
         The atoms against these components.
+    drawn : Drawn
+        The clients in random order: those drawn first show what chance gives.
 
     Returns
     -------
     Trust
         A verdict and its reason for each client.
     """
-    measured = _measure(admitted, unit(centres), weights, assignment)
+    chance = chance_likeness(admitted.atoms, drawn, unit(centres))
+    measured = _measure(admitted, unit(centres), weights, assignment, chance)
     judged = _judge(measured, admitted.n_samples)
     verdict = np.where(judged.outlying, "outlying", np.where(judged.weak, "weak", "trusted"))
     owner, norms = admitted.client_of_atom, np.linalg.norm(centres, axis=0)
@@ -129,7 +132,7 @@ def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assig
     )
 
 
-def _measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assignment) -> _Measured:
+def _measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assignment, chance: float) -> _Measured:
     owner, n_clients, r = admitted.client_of_atom, len(admitted.clients), mixing.shape[1]
     duplicates = duplicate_weights(admitted.atoms, owner, assignment, r)
     distance = client_distances(assignment, owner, n_clients)
@@ -147,7 +150,7 @@ def _measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assi
         n_matched=has.sum(axis=1),
         n_possible=np.minimum(n_atoms, r),
         deviation=_deviations(distance, n_atoms, r),
-        chance=chance_likeness(admitted.atoms, owner, mixing),
+        chance=chance,
         n_unmatched=np.bincount(owner, weights=~matched, minlength=n_clients).astype(np.int64),
         n_copies=np.round(1 / duplicates).astype(np.int64),
         angle_of_atom=angle_of_atom,

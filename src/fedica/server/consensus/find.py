@@ -7,10 +7,10 @@ The numbers are those of the formulas in docs/method.md.
 (C3) Weights of clients and atoms from their distances: `fedica.server.consensus.spreads`. First as if all clients
      were alike, then by how much they differ; the second answer holds if independent errors explain the difference.
 (C4) Minorities that share an error and stand apart do not count: `fedica.server.consensus.shared_errors`.
-(C5) Average with these weights, and repeat (C3) and (C4) until nothing moves. Where the mixing is declared orthogonal,
-     take the nearest matrix with orthonormal columns.
+(C5) Average with these weights, and repeat (C3) and (C4) until nothing moves.
 (C6) Where single atoms agree little, as those of people do, turn all components together:
-     `fedica.server.consensus.joint_rotation`.
+     `fedica.server.consensus.joint_rotation`. Where the mixing is declared orthogonal, take the nearest matrix with
+     orthonormal columns.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, IntArray, polar, unit
-from fedica.blocks import Columns, Directions, Drawn, columns_of, draw_clients, leading_directions, nearest_halves
+from fedica.blocks import Columns, Drawn, columns_of, draw_clients, leading_directions, nearest_halves
 from fedica.errors import GroupingError
 from fedica.records import Terms
 from fedica.server.admission import Admitted
 from fedica.server.agreement import duplicate_weights
 from fedica.server.assign import Assignment, assign_atoms
 from fedica.server.centres import group_means
-from fedica.server.clusters import kmeans
 from fedica.server.consensus.joint_rotation import WHITENED, turned_jointly
 from fedica.server.consensus.shared_errors import (
     MAX_CLIENTS,
@@ -39,20 +38,20 @@ from fedica.server.consensus.shared_errors import (
 )
 from fedica.server.consensus.spreads import agreement_weights, measure_spreads
 from fedica.server.consensus.starts import (
+    UNCLEAR,
+    Grouped,
     Panel,
     chance_basis,
     draw_panel,
     find_start,
+    group_atoms,
     half_distance,
     nearer_half_distance,
 )
-from fedica.server.embedding import EMBEDDINGS, MARGIN, Embedding
-from fedica.server.signs import align_signs
+from fedica.server.embedding import MARGIN
 
 MAX_STEPS = 10
 """Steps of reweighing; they settle in about five."""
-UNCLEAR = 0.25
-"""Half of the clients are farther from the components than this share of chance: then single atoms agree little."""
 MIN_CLIENTS_TO_TURN, MIN_CLIENTS_TO_SPLIT = 3, 12
 """With fewer than twelve clients halves tell nothing: (C6) is then in whitened coordinates, from three clients on."""
 MIN_SHARE = 0.2
@@ -71,16 +70,16 @@ class Consensus:
         The components.
     weights : ndarray of shape (R,)
         How much each atom counts.
-    embedding : Embedding
-        Of Algorithm 1, the first start.
-    kmeans_bounds : tuple of float
-        Objective and lower bound of its k-means.
+    grouped : Grouped
+        What Algorithm 1 found, the first start.
+    drawn : Drawn
+        The clients in the order in which some of them were looked at first.
     """
 
     centres: Array
     weights: Array
-    embedding: Embedding
-    kmeans_bounds: tuple[float, float]
+    grouped: Grouped
+    drawn: Drawn
 
 
 def find_consensus(
@@ -100,12 +99,12 @@ def find_consensus(
     fit = _Fit(n_components, whiten=whiten, affinity=affinity, n_init=n_init, rng=rng)
     found = fit.run(admitted.atoms, admitted.client_of_atom, client_weights)
     centres = _turn_jointly(fit, found, admitted.client_of_atom, client_weights)
-    return Consensus(centres, found.settled.weights, found.embedding, found.kmeans_bounds)
+    return Consensus(centres, found.settled.weights, found.grouped, found.drawn)
 
 
 def finish_consensus(centres: Array, terms: Terms) -> Array:
     """Return the centres, (d, r), as the nearest matrix with orthonormal columns where the mixing is orthogonal."""
-    return polar(unit(centres)) if terms.mixing == "orthogonal" else centres  # (C5)
+    return polar(unit(centres)) if terms.mixing == "orthogonal" else centres  # (C6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +119,12 @@ class _Settled:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What (C1) to (C5) find, with the panel of the start and the grouping of Algorithm 1."""
+    """What (C1) to (C5) find, with the panel of the start, the grouping of Algorithm 1 and the order of the clients."""
 
     settled: _Settled
     panel: Panel
-    embedding: Embedding
-    kmeans_bounds: tuple[float, float]
+    grouped: Grouped
+    drawn: Drawn
 
 
 @dataclass(frozen=True)
@@ -142,28 +141,18 @@ class _Fit:
         """Start, weigh and average. atoms : (d, R); owner : (R,), ascending; client_weights : (K,)."""
         r, drawn = self.n_components, draw_clients(atoms, owner, self.rng)
         directions = leading_directions(atoms, r, margin=max(2 * r + MARGIN, MAX_OUTSIDE))
-        first, embedding, kmeans_bounds = self._algorithm_1(atoms, drawn, directions.first(r))
+        whitened = directions.first(r).whitened(atoms) if self.whiten else atoms
+        grouped = group_atoms(
+            atoms, whitened, r, affinity=self.affinity, n_init=self.n_init, rng=self.rng, sample=drawn.sample()
+        )
         panel = draw_panel(atoms, owner, drawn, r, directions)
-        reference = find_start(panel, first, whiten=self.whiten, n_init=self.n_init, rng=self.rng)
+        reference = find_start(panel, grouped.means, whiten=self.whiten, n_init=self.n_init, rng=self.rng)
         axes = directions.first(r + MAX_OUTSIDE).axes
         reweighing = _Reweighing(atoms, owner, client_weights, drawn.order[:MAX_CLIENTS], axes)
         alike = reweighing.run(reference, alike=True)
         unlike = reweighing.run(unit(alike.centres), alike=False)
         settled = unlike if _explained(alike, unlike, owner) else alike  # (C5)
-        return _Found(settled, panel, embedding, kmeans_bounds)
-
-    def _algorithm_1(
-        self, atoms: Columns, drawn: Drawn, directions: Directions
-    ) -> tuple[Array, Embedding, tuple[float, float]]:
-        """Return the means of the groups, (d, r), the embedding, and the bounds of its k-means."""
-        r = self.n_components
-        grouping_atoms = directions.whitened(atoms) if self.whiten else atoms
-        embedding = EMBEDDINGS[self.affinity](grouping_atoms, r)
-        points = embedding.points.seen(unit, r).kept()  # scaled to one: rare components count as much
-        clusters = kmeans(points, r, n_init=self.n_init, rng=self.rng, sample=drawn.sample())
-        signs = align_signs(grouping_atoms, clusters.labels, r)
-        means = group_means(atoms, clusters.labels, r, signs=signs, weights=np.ones(clusters.labels.size))
-        return unit(means), embedding, (clusters.objective, clusters.lower_bound)  # (C1)
+        return _Found(settled, panel, grouped, drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,11 +215,12 @@ def _turn_jointly(fit: _Fit, found: _Found, owner: IntArray, client_weights: Arr
     Of the three answers of (C6) the one is taken that each half of the clients, fitted alone, is best with for the
     nearer half of the other clients. Halves follow the drawn order, so that nobody chooses their own.
     """
-    panel, settled = found.panel, found.settled
-    n_clients, reference = int(owner[-1]) + 1, panel.seen(settled.centres)
+    panel, settled, n_clients = found.panel, found.settled, int(owner[-1]) + 1
+    if not MIN_CLIENTS_TO_TURN <= n_clients == int(panel.owner[-1]) + 1:  # very many clients are not turned
+        return settled.centres
+    reference = panel.seen(settled.centres)
     chance = half_distance(panel.atoms, panel.owner, chance_basis(reference, fit.rng))
-    clear = half_distance(panel.atoms, panel.owner, reference) <= UNCLEAR * chance
-    if clear or not MIN_CLIENTS_TO_TURN <= n_clients == int(panel.owner[-1]) + 1:
+    if half_distance(panel.atoms, panel.owner, reference) <= UNCLEAR * chance:
         return settled.centres
     answers = turned_jointly(panel.coordinates, _joint_weights(settled, owner)[panel.columns], reference)
     enough = n_clients >= MIN_CLIENTS_TO_SPLIT and np.bincount(panel.owner % 2).min() >= 2 * fit.n_components

@@ -25,7 +25,7 @@ from fedica.errors import GroupingError
 from fedica.server.assign import Assignment, assign_atoms
 from fedica.server.centres import group_means
 from fedica.server.clusters import kmeans
-from fedica.server.embedding import EMBEDDINGS, MARGIN
+from fedica.server.embedding import EMBEDDINGS, MARGIN, Embedding
 from fedica.server.signs import align_signs
 
 MAX_CANDIDATES = 20
@@ -38,10 +38,48 @@ MAX_SEARCHED = 10_000
 """With more atoms than this in the panel, fewer single clients are tried."""
 MAX_HANDFULS = 10
 """Random handfuls of clients that are tried."""
-CLEAR = 0.25
-"""A start whose distance is below this share of what chance gives is good enough: no handfuls are tried."""
+UNCLEAR = 0.25
+"""Half of the clients are farther from the components than this share of chance: then single atoms agree little."""
 MAX_STEPS = 15
 """Steps of concentration."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """What Algorithm 1 finds.
+
+    Parameters
+    ----------
+    means : ndarray of shape (d, r)
+        Of the aligned atoms of each group, unit columns.
+    embedding : Embedding
+        Of the atoms.
+    kmeans_bounds : tuple of float
+        Objective and lower bound of its k-means.
+    """
+
+    means: Array
+    embedding: Embedding
+    kmeans_bounds: tuple[float, float]
+
+
+def group_atoms(
+    atoms: Columns,
+    whitened: Columns,
+    n_components: int,
+    *,
+    affinity: str,
+    n_init: int,
+    rng: np.random.Generator,
+    sample: IntArray | None = None,
+) -> Grouped:
+    """Run Algorithm 1 on whitened atoms, and average the atoms themselves, (d, R): (C1). sample : as for `kmeans`."""
+    r, embedding = n_components, EMBEDDINGS[affinity](whitened, n_components)
+    points = embedding.points.seen(unit, r).kept()  # scaled to one: rare components count as much
+    clusters = kmeans(points, r, n_init=n_init, rng=rng, sample=sample)
+    signs = align_signs(whitened, clusters.labels, r)
+    means = group_means(atoms, clusters.labels, r, signs=signs, weights=np.ones(clusters.labels.size))
+    return Grouped(unit(means), embedding, (clusters.objective, clusters.lower_bound))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +140,7 @@ def find_start(panel: Panel, first: Array, *, whiten: bool, n_init: int, rng: np
     chance = half_distance(atoms, owner, chance_basis(votes.span, rng))
     usual = (reference, *votes.all_and_partial(rng), *closest)
     for place, start in enumerate(chain(usual, votes.handfuls(rng), complete[:: 1 + owner.size // MAX_SEARCHED])):
-        if place >= len(usual) and best <= CLEAR * chance:
+        if place >= len(usual) and best <= UNCLEAR * chance:
             break
         end = concentrate(atoms, owner, start)
         score = half_distance(atoms, owner, end)
@@ -162,15 +200,12 @@ class _Votes:
         if inside.sum() < 2 * r:
             return
         columns = columns_of(self.points[:, inside])
-        grouped = leading_directions(columns, r).whitened(columns) if self.whiten else columns
-        points = EMBEDDINGS["squared"](grouped, r).points.seen(unit, r).kept()
+        whitened = leading_directions(columns, r).whitened(columns) if self.whiten else columns
         try:
-            labels = kmeans(points, r, n_init=self.n_init, rng=rng).labels
+            grouped = group_atoms(columns, whitened, r, affinity="squared", n_init=self.n_init, rng=rng)
         except GroupingError:  # too few distinct points among these clients
             return
-        signs = align_signs(grouped, labels, r)
-        means = group_means(columns, labels, r, signs=signs, weights=np.ones(labels.size))
-        yield unit(self.span @ means)
+        yield unit(self.span @ grouped.means)
 
 
 def _common_span(atoms: Array, owner: IntArray, n_directions: int) -> Array:
