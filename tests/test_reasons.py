@@ -48,6 +48,7 @@ FACTS = {
     "key": "0c" * 32,
     "owner": "b",
     "suffix": ".safetensors",
+    "refines": "0123456789ab",
 }
 HALF = "A value holds when more than half of all clients declare it."
 LACKS = "; lacks components 1, 4; 2 of its 10 atoms match no component"

@@ -7,6 +7,7 @@ from fedica.records.checks import INDEPENDENCE, MAX_NAME, MIXING, check_features
 from fedica.records.client_names import check_client, client_key
 from fedica.records.contribution import CONTRIBUTION_FIELDS, Contribution
 from fedica.records.reasons import Reason
+from fedica.records.scores import GlobalMatrix, Refinement, Scores, fingerprint, fingerprints
 from fedica.records.study import DECLARE_SAMPLES, Study
 from fedica.records.trust import ClientTrust, Trust
 
@@ -21,8 +22,11 @@ __all__ = [
     "Certificate",
     "ClientTrust",
     "Contribution",
+    "GlobalMatrix",
     "Reason",
+    "Refinement",
     "Rejection",
+    "Scores",
     "Study",
     "Terms",
     "Trust",
@@ -30,5 +34,7 @@ __all__ = [
     "check_features",
     "check_name",
     "client_key",
+    "fingerprint",
+    "fingerprints",
     "ordered_by_content",
 ]

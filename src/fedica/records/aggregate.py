@@ -12,6 +12,7 @@ from fedica.arrays import Array, IntArray
 from fedica.errors import ContributionError, FedicaError
 from fedica.records.fields import READONLY, check_fields, checked, set_fields
 from fedica.records.reasons import Numbers, sentence_of
+from fedica.records.scores import Refinement
 from fedica.records.trust import Trust
 from fedica.text import MAX_PATH, MAX_SENTENCE, show_text, show_values
 
@@ -163,6 +164,8 @@ class Aggregate:
     weighted_support : ndarray of shape (r,), optional
         How many clients count in each component: have an atom in it whose weight is not negligible. ``None`` for
         results of fedica 0.1.0, which did not tell.
+    refinement : Refinement, optional
+        What second messages changed in ``mixing`` and ``centres``; labels, support and trust stay those of the first.
     """
 
     mixing: Array = field(metadata=READONLY)
@@ -183,6 +186,7 @@ class Aggregate:
     terms: Terms
     certificate: Certificate | None = None
     weighted_support: IntArray | None = field(default=None, metadata=READONLY)
+    refinement: Refinement | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -191,6 +195,11 @@ class Aggregate:
     def n_components(self) -> int:
         """r: how many components."""
         return int(self.mixing.shape[1])
+
+    @property
+    def scale(self) -> Array | None:
+        """The standard deviation of each source, (r,), once second messages have told it."""
+        return None if self.refinement is None else self.refinement.scale
 
     @property
     def degenerate(self) -> IntArray:
@@ -225,6 +234,7 @@ class Aggregate:
             trust=None if self.trust is None else self.trust.renumbered(order),
             certificate=None if self.certificate is None else self.certificate.renumbered(order),
             weighted_support=None if self.weighted_support is None else self.weighted_support[order],
+            refinement=None if self.refinement is None else self.refinement.renumbered(order),
         )
 
     def __repr__(self) -> str:

@@ -237,6 +237,11 @@ REJECTION_KINDS = {
         "client {client!r} sent {n_contributions} different contributions; every client sends one. "
         "Give each client a name of its own, or withdraw all but one."
     ),
+    "other-aggregate": Wording(
+        "client {client!r}: its second message refines another aggregate (fingerprint {refines}). Re-run fedica refine "
+        "with the aggregate that is to be refined."
+    ),
+    "duplicate-scores": Wording("client {client!r} sent more than one second message; every client sends one."),
     "other-study": Wording(_other_study),
     "term-differs": Wording(_term_differs),
     "no-majority": Wording(_no_majority),

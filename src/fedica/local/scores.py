@@ -1,0 +1,175 @@
+"""A client's second message: averages of its sources at the global matrix, from which the server takes a Newton step.
+
+(R1) y = B^+ (x - mean) / scale;  C = E[y y'],  G = E[g(y) y'],  h = E[g'(y)],  g = tanh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import pinv
+
+from fedica.arrays import NEAR_ZERO, Array, IntArray, check_data
+from fedica.blocks import Blocks, Parts, add, is_lazy, rows_of
+from fedica.errors import DataError, OptionError
+from fedica.ica import Scatter, logcosh, merge_scatters, not_finite_error, scatter_of
+from fedica.records import GlobalMatrix, Scores, fingerprint
+from fedica.records.checks import check_indices
+from fedica.threads import threads_for_blocks
+
+ABSENT = 1e-9
+"""A source whose standard deviation is below this share of the largest one is not in the data."""
+
+
+def score(
+    X: Any,
+    result: GlobalMatrix,
+    *,
+    client: str,
+    components: Sequence[int] | None = None,
+    features: Sequence[str] | None = None,
+) -> Scores:
+    """Average what a Newton step of ICA at the global matrix needs to know of one client's data.
+
+    No fit of its own is needed, and no minimum of samples: the averages of clients that are too small to fit an ICA add
+    up to those of their pooled data.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features), iterable of blocks, or Dask array
+        The client's data; read twice, block by block: once for the mean and the scale, once for the scores.
+    result : Aggregate or PublicAggregate
+        What came back from the server; independence over samples.
+    client : str
+        Name of the client, as in its contribution.
+    components : sequence of int, optional
+        Which components the client has; by default all that vary in its data.
+    features : sequence of str, optional
+        Names of the columns of X, if they are not all features of the aggregate in its order.
+
+    Returns
+    -------
+    Scores
+        For `fedica.refine`.
+
+    Raises
+    ------
+    DataError
+        If X is not finite, has other features, or too few of them to tell the components apart.
+    OptionError
+        If the aggregate is of spatial ICA, or the components are not among its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedica import FederatedICA, refine, score
+    >>> rng = np.random.default_rng(0)
+    >>> X, clients = rng.laplace(size=(4000, 3)) @ rng.standard_normal((3, 3)), np.arange(4000) % 40
+    >>> result = FederatedICA(n_components=3, random_state=0).fit(X, groups=clients).aggregate_
+    >>> second = [score(X[clients == k], result, client=str(k)) for k in range(40)]
+    >>> second[0]
+    Scores('0': 3 components, 100 samples)
+    >>> refine(result, second).refinement.taken
+    True
+    """
+    if result.terms.independence == "features":
+        raise OptionError(
+            "a second message refines components that are independent over samples; those of this aggregate are "
+            "independent over features (spatial ICA). Its first answer stands."
+        )
+    blocks = rows_of(X if is_lazy(X) or _is_number_table(X) else check_data(X))
+    mixing = _rows_of_mixing(result, features, blocks.n_features)
+    labels = _components_of(mixing, components)
+    unmixing = np.asarray(pinv(mixing[:, labels]), dtype=np.float64)
+    with threads_for_blocks():
+        sources = _source_scatter(blocks, unmixing)
+        deviations = np.sqrt(np.diagonal(sources.matrix) / sources.n_samples)
+        if not np.isfinite(deviations).all() or not np.isfinite(sources.mean).all():
+            raise not_finite_error(blocks)
+        kept = np.flatnonzero(deviations > ABSENT * deviations.max())
+        if not kept.size:
+            raise DataError(f"client {client!r}: its data does not vary along any component of the aggregate.")
+        labels = labels[kept]
+        common = np.full(mixing.shape[1], np.nan) if result.scale is None else np.asarray(result.scale)
+        scale = np.where(np.isnan(common[labels]), deviations[kept], common[labels])
+        products, slopes = _score_sums(blocks, unmixing[kept], sources.mean[kept], scale)
+    n = blocks.n_samples
+    return Scores(
+        client,
+        fingerprint(result.mixing, result.scale),
+        n,
+        labels.tolist(),
+        scale,
+        covariance=sources.matrix[np.ix_(kept, kept)] / n / np.outer(scale, scale),
+        products=products / n,
+        slopes=slopes / n,
+        study=result.terms.study,
+    )
+
+
+def _is_number_table(X: object) -> bool:
+    """Whether X is an array, in memory or in a mapped file, that is read by blocks as it is."""
+    if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+        return False
+    return X.ndim == 2 and X.dtype.kind in "fiub" and min(X.shape) > 0
+
+
+def _rows_of_mixing(result: GlobalMatrix, features: Sequence[str] | None, n_columns: int) -> Array:
+    """Return the global matrix on the features of the data, in the order of its columns."""
+    mixing, known = result.mixing, result.terms.features
+    if features is not None and known is not None:
+        rows = {name: row for row, name in enumerate(known)}
+        foreign = [name for name in features if name not in rows]
+        if foreign:
+            raise DataError(f"the aggregate has no feature {foreign[0]!r}. Leave that column out.")
+        mixing = mixing[[rows[name] for name in features]]
+    if mixing.shape[0] != n_columns:
+        raise DataError(
+            f"data has {n_columns} features; {mixing.shape[0]} were expected, those of the aggregate. Give these "
+            "features, in this order."
+        )
+    return mixing
+
+
+def _components_of(mixing: Array, components: Sequence[int] | None) -> IntArray:
+    """Return the components to score: those asked for, or all that have a direction."""
+    r = mixing.shape[1]
+    labels = np.flatnonzero(np.linalg.norm(mixing, axis=0) > NEAR_ZERO)
+    if components is not None:
+        labels = np.array(check_indices(components, "components") or (), dtype=np.int64)
+        if not labels.size or labels[-1] >= r:
+            raise OptionError(f"components must be some of 0 to {r - 1}; got {list(components)[:20]}.")
+    if labels.size > mixing.shape[0] or np.linalg.matrix_rank(mixing[:, labels]) < labels.size:
+        raise DataError(
+            f"{mixing.shape[0]} features cannot tell {labels.size} components apart. Say with components which of them "
+            "the client has."
+        )
+    return labels
+
+
+def _source_scatter(blocks: Blocks, unmixing: Array) -> Scatter:
+    """Sum mean and scatter of the sources before they are scaled, (m,) and (m, m), in one pass."""
+
+    def of_block(block: NDArray[Any]) -> Scatter:
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller reports what is not finite
+            return scatter_of(np.asarray(block, dtype=np.float64) @ unmixing.T)
+
+    work = 2.0 * (blocks.n_features + len(unmixing)) * len(unmixing) * blocks.n_samples
+    return blocks.total(of_block, merge=merge_scatters, work=work)
+
+
+def _score_sums(blocks: Blocks, unmixing: Array, mean: Array, scale: Array) -> tuple[Array, Array]:
+    """Sum g(y) y' and g'(y) over the samples, (m, m) and (m,), in one pass."""
+
+    def of_block(block: NDArray[Any]) -> Parts:
+        y = np.asarray((np.asarray(block, dtype=np.float64) @ unmixing.T - mean) / scale)
+        g = y.copy()
+        slopes = logcosh(g)
+        return g.T @ y, slopes  # (R1)
+
+    work = 2.0 * (blocks.n_features + len(unmixing) + 10) * len(unmixing) * blocks.n_samples
+    products, slopes = blocks.total(of_block, merge=add, work=work)
+    return products, slopes

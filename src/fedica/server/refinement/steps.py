@@ -1,0 +1,116 @@
+"""Which clients' second messages agree: every client's own linearised fit, and a robust centre of these.
+
+Near its optimum symmetric FastICA moves the sources of a client by a linear function of its statistics, without order
+or sign to guess. Away from the diagonal it is
+
+(R2) theta_ij = (s_i N_ij - s_j N_ji) / (|a_i| + |a_j|),  N_ij = G_ij - (G_ii + h_i) C_ij / 2,  a_i = G_ii - h_i, and
+     s_i the sign of a_i: the rotation that the client asks for; and C_ij: what is left to decorrelate.
+
+G_ii and h_i are medians over clients. The expected errors are known, since tanh^2 = 1 - tanh':
+
+(R3) n Var(theta_ij) = (1 - h_i + 1 - h_j + c^2 - 2 s_i s_j G_ii G_jj - 2 c (s_i G_ii - s_j G_jj)) / (|a_i| + |a_j|)^2,
+     c = (s_i (G_ii + h_i) - s_j (G_jj + h_j)) / 2;  n Var(C_ij) = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedica.arrays import Array, BoolArray
+from fedica.blocks import weighted_median
+from fedica.records import Scores
+
+MIN_PRODUCT = 1e-3
+"""|a_i| + |a_j| is taken for at least this: of two Gaussian sources any rotation is as good."""
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The second messages of K clients side by side, zero where a client lacks a component.
+
+    n_samples : (K,); has : (K, r); covariance, products : (K, r, r); slopes, scale : (K, r).
+    """
+
+    n_samples: Array
+    has: BoolArray
+    covariance: Array
+    products: Array
+    slopes: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, scores: Sequence[Scores], r: int) -> Statistics:
+        """Put second messages side by side."""
+        K = len(scores)
+        covariance, products = np.zeros((K, r, r)), np.zeros((K, r, r))
+        slopes, scale, has = np.zeros((K, r)), np.zeros((K, r)), np.zeros((K, r), dtype=np.bool_)
+        for k, one in enumerate(scores):
+            own = np.asarray(one.components)
+            grid = np.ix_(own, own)
+            covariance[k][grid], products[k][grid] = one.covariance, one.products
+            slopes[k, own], scale[k, own], has[k, own] = one.slopes, one.scale, True
+        n_samples = np.array([float(one.n_samples) for one in scores])
+        return cls(n_samples, has, covariance, products, slopes, scale)
+
+    @property
+    def diagonal(self) -> Array:
+        """E[g(y_i) y_i] of each client, (K, r)."""
+        return np.asarray(np.einsum("kii->ki", self.products))
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What each client asks for, over its expected error with one sample.
+
+    values : (K, p), theta_ij and C_ij of all pairs i < j; has : (K, p); n_samples : (K,).
+    """
+
+    values: Array
+    has: BoolArray
+    n_samples: Array
+
+    def distances(self, centre: Array) -> Array:
+        """Mean squared distance of each client from a centre (p,), over the expected one. (K,)."""  # (R4)
+        squares = np.where(self.has, (self.values - centre) ** 2, 0.0).sum(axis=1)
+        return np.asarray(self.n_samples * squares / np.maximum(self.has.sum(axis=1), 1))
+
+    def mean(self, weights: Array) -> Array:
+        """Weighted mean of the clients that have each pair, (p,). weights : (K,)."""
+        return np.asarray((weights @ self.values) / np.maximum(weights @ self.has, 1e-300))
+
+
+def steps_of(statistics: Statistics, weights: Array) -> Steps:
+    """Work out every client's own step. weights : (K,), for the medians over clients."""
+    product = _medians(statistics.diagonal, statistics.has, weights)
+    slope = _medians(statistics.slopes, statistics.has, weights)
+    excess = product - slope
+    sign = np.where(excess < 0, -1.0, 1.0)
+    C = statistics.covariance
+    N = statistics.products - (product + slope)[:, None] * C / 2
+    length = np.maximum(np.abs(excess)[:, None] + np.abs(excess), MIN_PRODUCT)
+    theta = (sign[:, None] * N - np.swapaxes(sign[:, None] * N, 1, 2)) / length  # (R2)
+    upper = np.triu_indices(product.size, 1)
+    deviations = np.sqrt(_expected_squares(product, slope, sign)) / length  # (R3)
+    values = np.concatenate([(theta / deviations)[:, *upper], C[:, *upper]], axis=1)
+    both = statistics.has[:, upper[0]] & statistics.has[:, upper[1]]
+    has = np.concatenate([both, both], axis=1)
+    return Steps(np.where(has, values, 0.0), has, statistics.n_samples)
+
+
+def _expected_squares(product: Array, slope: Array, sign: Array) -> Array:
+    """N times the variance of the numerator of theta_ij, (r, r)."""  # (R3)
+    square, signed = 1 - slope, sign * product
+    half = sign * (product + slope) / 2
+    c = half[:, None] - half
+    cross = signed[:, None] - signed
+    variance = square[:, None] + square + c**2 - 2 * np.outer(signed, signed) - 2 * c * cross
+    return np.maximum(variance, 1e-3)
+
+
+def _medians(values: Array, has: BoolArray, weights: Array) -> Array:
+    """Median over the clients that have each component, (r,)."""
+    columns = range(values.shape[1])
+    return np.array([weighted_median(values[has[:, i], i], weights[has[:, i]], empty=0.0) for i in columns])

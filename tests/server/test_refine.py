@@ -1,0 +1,248 @@
+"""Second messages: the Newton step of the pooled data, from what each client averages over its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.decomposition import FastICA
+
+from fedica import Contribution, LocalICA, Scores, aggregate, refine, score
+from fedica.errors import ContributionError, InputError
+from fedica.evaluate import recovery_error
+from fedica.simulate import federation
+
+R = 4
+
+
+def contributions_of(fed, r=R):
+    return [LocalICA(r, random_state=0).fit(c.X).contribution(c.name) for c in fed.clients]
+
+
+def scores_of(fed, result):
+    return [score(c.X, result, client=c.name) for c in fed.clients]
+
+
+def turned_scores(client, result, degrees, seed=7):
+    """The statistics of data in which every component is turned by about so many degrees."""
+    rng = np.random.default_rng(seed)
+    skew = rng.standard_normal((R, R))
+    skew = np.radians(degrees) * (skew - skew.T) / np.sqrt(2 * (R - 1))
+    sources = client.sources - client.sources.mean(axis=0)
+    return score(sources @ (np.eye(R) + skew).T @ result.mixing.T, result, client=client.name)
+
+
+def error(result, fed):
+    return recovery_error(result.mixing, fed.mixing).relative
+
+
+@pytest.fixture(scope="module")
+def weak():
+    return federation(40, R, n_samples=80, law="laplace", condition=5.0, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def first(weak):
+    return aggregate(contributions_of(weak), R)
+
+
+@pytest.fixture(scope="module")
+def strong():
+    return federation(20, R, n_samples=2000, law="laplace", condition=5.0, random_state=4)
+
+
+@pytest.fixture(scope="module")
+def strong_first(strong):
+    return aggregate(contributions_of(strong), R)
+
+
+@pytest.mark.parametrize("law", ["laplace", "uniform"])
+def test_repeated_it_is_symmetric_fastica_of_the_pooled_data(law):
+    """Clients centred one by one, each weighed by its samples: the same matrix as FastICA (tanh), to 1e-6."""
+    fed = federation(8, R, n_samples=[300, 500, 400, 350, 600, 450, 500, 300], law=law, condition=5.0, random_state=1)
+    result = aggregate(contributions_of(fed), R)
+    for _ in range(12):
+        result = refine(result, scores_of(fed, result), max_weight=None, min_gain=0.0)
+        assert len(result.refinement.counted) == 8
+    X = np.concatenate([c.X - c.X.mean(axis=0) for c in fed.clients])
+    pooled = FastICA(R, tol=1e-13, max_iter=2000, random_state=0, whiten="unit-variance").fit(X).mixing_
+    assert recovery_error(result.mixing, pooled / np.linalg.norm(pooled, axis=0)).per_component.max() < 1e-6
+    assert result.refinement.round == 13
+
+
+def test_weak_clients_gain_what_pooling_would_give(weak, first):
+    """One second message halves the error, to within a tenth of pooled FastICA."""
+    result = refine(first, scores_of(weak, first))
+    pooled = LocalICA(R, random_state=0).fit(np.concatenate([c.X - c.X.mean(axis=0) for c in weak.clients])).atoms_
+    assert result.refinement.taken
+    assert error(result, weak) < 0.8 * error(first, weak)
+    assert error(result, weak) < 1.1 * recovery_error(pooled, weak.mixing).relative
+    assert np.all(result.refinement.turned > 0)
+    assert result.refinement.turned.max() < 20
+
+
+def test_neither_order_nor_sign_of_components_matters(weak, first):
+    """Scores are of the components as the aggregate has them: renumbered, the same matrix renumbered comes out."""
+    order, signs = np.array([2, 0, 3, 1]), np.array([1.0, -1.0, -1.0, 1.0])
+    other = first.renumbered(order, signs)
+    mixing = refine(first, scores_of(weak, first)).mixing
+    turned = refine(other, scores_of(weak, other)).mixing
+    np.testing.assert_allclose(np.abs(np.sum(mixing[:, order] * turned, axis=0)), 1.0, atol=1e-12)
+
+
+def test_the_order_of_arrival_does_not_matter(weak, first):
+    """Bit for bit."""
+    scores = scores_of(weak, first)
+    assert np.array_equal(refine(first, scores).mixing, refine(first, scores[::-1]).mixing)
+
+
+def test_labels_and_signs_still_fit_the_atoms(weak, first):
+    """Atoms times their signs point along the turned components, and the spread is measured to them."""
+    result = refine(first, scores_of(weak, first))
+    known = result.labels >= 0
+    along = np.sum(result.atoms * result.mixing[:, result.labels], axis=0) * result.signs
+    assert np.all(along[known] > 0)
+    assert not np.array_equal(result.spread, first.spread)
+
+
+def test_a_common_turn_in_perfect_data_does_not_count(strong, strong_first):
+    """Six of twenty clients whose data is turned by 10 degrees: the answer is that of the honest ones alone."""
+    honest = scores_of(strong, strong_first)
+    attacked = [turned_scores(c, strong_first, 10.0) for c in strong.clients[:6]] + honest[6:]
+    alone = refine(strong_first, honest[6:], min_gain=0.0)
+    result = refine(strong_first, attacked, min_gain=0.0)
+    assert set(result.refinement.left_out) == {c.name for c in strong.clients[:6]}
+    assert error(result, strong) < 1.05 * error(alone, strong)
+
+
+def test_inflated_samples_do_not_count(strong, strong_first):
+    """A billion samples do not make a wrong basis right."""
+    honest = scores_of(strong, strong_first)
+    loud = [replace(turned_scores(c, strong_first, 20.0), n_samples=10**9) for c in strong.clients[:4]]
+    result = refine(strong_first, loud + honest[4:], min_gain=0.0)
+    assert error(result, strong) < 1.1 * error(refine(strong_first, honest[4:], min_gain=0.0), strong)
+
+
+def test_outlying_clients_of_the_first_message_stay_out(strong):
+    """Their second message may be perfect."""
+    sent = contributions_of(strong)
+    rng = np.random.default_rng(0)
+    sent[3] = Contribution(sent[3].client, rng.standard_normal((R, R)), 2000)
+    first = aggregate(sent, R)
+    assert first.trust.named("outlying") == (sent[3].client,)
+    result = refine(first, scores_of(strong, first))
+    assert result.refinement.left_out == (sent[3].client,)
+
+
+def test_clients_without_a_first_message_take_part(weak, first):
+    """Too small to fit an ICA: three samples each, whose sums still add up."""
+    small = federation(200, R, n_samples=3, law="laplace", condition=5.0, random_state=3)
+    scores = [score(c.X, first, client=f"small-{c.name}") for c in small.clients]
+    result = refine(first, scores_of(weak, first) + scores, max_weight=None)
+    assert sum(name.startswith("small-") for name in result.refinement.counted) > 150
+
+
+def test_clients_that_have_some_components_take_part_with_these():
+    """Half of the clients have components 0 to 2 of 4; a component that nobody scores stays as it was."""
+    fed = federation(30, R, n_features=6, n_samples=150, law="laplace", condition=3.0, random_state=5)
+    first = aggregate(contributions_of(fed), R)
+    whole = scores_of(fed, first)
+    part = [score(c.X, first, client=c.name, components=[0, 1, 2]) for c in fed.clients]
+    mixed = refine(first, whole[:15] + part[15:])
+    assert error(mixed, fed) < error(first, fed)
+    fewer = refine(first, part)
+    assert np.array_equal(fewer.mixing[:, 3], first.mixing[:, 3])
+    assert fewer.refinement.turned[3] == 0
+    assert np.isnan(fewer.scale[3])
+    assert refine(fewer, scores_of(fed, fewer)).refinement.round == 3
+
+
+def test_an_answer_that_is_already_there_stands(strong, strong_first):
+    """A step within its own error is not taken, and the result says so."""
+    there = refine(strong_first, scores_of(strong, strong_first), min_gain=0.0)
+    again = refine(there, scores_of(strong, there))
+    assert not again.refinement.taken
+    assert "within its own error" in again.refinement.reason
+    assert np.array_equal(again.mixing, there.mixing)
+    assert np.array_equal(again.scale, there.scale)
+
+
+def test_without_a_majority_the_first_answer_stands(strong, strong_first):
+    """Half of the clients ask for a turn that the other half does not ask for."""
+    scores = [turned_scores(c, strong_first, 20.0) for c in strong.clients[:10]]
+    result = refine(strong_first, scores + scores_of(strong, strong_first)[10:])
+    assert not result.refinement.taken
+    assert "only 10 of 20 clients agree" in result.refinement.reason
+    assert np.array_equal(result.mixing, strong_first.mixing)
+
+
+def test_scores_of_another_aggregate_are_refused(weak, first, strong_first):
+    """One sentence that names the client; or a rejection."""
+    scores = scores_of(weak, first)
+    foreign = score(weak.clients[0].X, strong_first, client="foreign")
+    with pytest.raises(ContributionError, match="'foreign': its second message refines another aggregate"):
+        refine(first, [*scores, foreign])
+    result = refine(first, [*scores, foreign], on_bad="reject")
+    assert [x.client for x in result.rejected] == ["foreign"]
+    assert "foreign" not in result.refinement.counted
+    with pytest.raises(ContributionError, match="another aggregate"):
+        refine(refine(first, scores), scores)
+
+
+def test_every_client_sends_one(weak, first):
+    """Two messages of one name are refused both: nobody knows which is whose."""
+    scores = scores_of(weak, first)
+    with pytest.raises(ContributionError, match="more than one second message"):
+        refine(first, [*scores, replace(scores[0], n_samples=10**6)])
+
+
+def test_nothing_to_refine_with(first):
+    """One sentence."""
+    with pytest.raises(InputError, match="no second message can be used"):
+        refine(first, [])
+
+
+def test_the_public_columns_are_enough(weak, first):
+    """Clients that see the leading columns alone refine these; the others stay."""
+    public = replace(
+        first,
+        mixing=first.mixing[:, :3],
+        centres=first.centres[:, :3],
+        support=first.support[:3],
+        spread=first.spread[:3],
+        labels=np.where(first.labels < 3, first.labels, -1),
+    )
+    result = refine(first, scores_of(weak, public))
+    assert np.array_equal(result.mixing[:, 3], first.mixing[:, 3])
+    assert result.refinement.turned[:3].min() > 0
+
+
+def test_orthogonal_mixing_stays_orthogonal():
+    """What is known of the mixing matrix still holds after the step."""
+    fed = federation(30, R, n_samples=100, law="laplace", random_state=2)
+    sent = [LocalICA(R, mixing="orthogonal", random_state=0).fit(c.X).contribution(c.name) for c in fed.clients]
+    result = refine(aggregate(sent, R), scores_of(fed, aggregate(sent, R)), min_gain=0.0)
+    np.testing.assert_allclose(result.mixing.T @ result.mixing, np.eye(R), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("refines", "abc", "64 hexadecimal digits"),
+        ("n_samples", 0, "at least 1"),
+        ("components", [0, 1], "must have shapes"),
+        ("scale", [1.0, 1.0, -1.0, 1.0], "scale must be positive"),
+        ("covariance", np.diag([1.0, 1.0, 1.0, -1.0]), "positive semidefinite"),
+        ("products", np.full((4, 4), 5.0), "none of them above the standard deviation"),
+        ("products", np.full((4, 4), np.nan), "must be finite"),
+        ("slopes", [0.5, 0.5, 1.5, 0.5], "from 0 to 1"),
+    ],
+)
+def test_averages_that_no_samples_have_are_refused(weak, first, field, value, sentence):
+    """The sentence names the client."""
+    fine = score(weak.clients[0].X, first, client="a")
+    with pytest.raises(ContributionError, match=sentence) as refused:
+        replace(fine, **{field: value})
+    assert refused.value.client == "a"
+    assert isinstance(fine, Scores)
