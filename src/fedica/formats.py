@@ -53,6 +53,9 @@ class ReadOptions:
     header : {"auto", "yes", "no"}
         Text tables: whether the first line names the columns. With "auto", a line with text does; a line of numbers
         does if it differs in kind from those below, and is refused where it could be either.
+    transpose : bool or None
+        Text tables and arrays: whether rows are features and columns samples, as in expression tables. ``None``: rows
+        are samples, and a text table that seems to be the other way round is refused.
 
     Raises
     ------
@@ -74,6 +77,7 @@ class ReadOptions:
     detrend: bool = _option(True, "fMRI: remove every voxel's linear trend.")
     layer: str | None = _option(None, "AnnData: the layer to use instead of X.", metavar="NAME")
     header: str = _option("auto", "Text tables: whether the first line names the columns.", choices=HEADERS)
+    transpose: bool | None = _option(None, "Text tables, arrays: rows are features and columns are samples.")
 
     def __post_init__(self) -> None:
         from fedica.arrays import check_choice  # noqa: PLC0415 - it loads scikit-learn
@@ -136,14 +140,14 @@ class Reader:
     extra: str | None = None
 
 
-_TEXT = ("header",)
+_TEXT = ("header", "transpose")
 _FMRI = ("mask", "smoothing", "standardize", "detrend")
 _EEG = ("highpass", "reference", "channel_types", "keep_bads")
 
 # A new format is one line here, and its function in a file of fedica/readers.
 READERS: dict[str, Reader] = {
-    ".npy": Reader("numpy_files.read_npy", "numpy array"),
-    ".npz": Reader("numpy_files.read_npz", "numpy archive"),
+    ".npy": Reader("numpy_files.read_npy", "numpy array", ("transpose",)),
+    ".npz": Reader("numpy_files.read_npz", "numpy archive", ("transpose",)),
     ".csv": Reader("delimited.read_delimited", "text table", _TEXT),
     ".tsv": Reader("delimited.read_delimited", "text table", _TEXT),
     ".txt": Reader("delimited.read_delimited", "text table", _TEXT),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +33,22 @@ def test_sources_are_least_squares_with_the_global_matrix(tmp_path, public, data
     lines = (tmp_path / "s.csv").read_text().splitlines()
     assert lines[0] == "component_0,component_1,component_2,component_3"
     np.testing.assert_array_equal(np.loadtxt(lines[1:], delimiter=","), np.load(tmp_path / "s.npy"))
+
+
+def test_labels_of_rows_survive(tmp_path, public, small_federation):
+    """Whatever stands in the first column of a table stands beside its sources, and never as a formula."""
+    X = small_federation.clients[0].X
+    labels = [f"p-{k}" for k in range(len(X))]
+    labels[1] = '=1+"1"'
+    rows = [",".join(map(repr, row)) for row in X.tolist()]
+    quoted = ['"' + label.replace('"', '""') + '"' for label in labels]
+    lines = [",".join(["case", *NAMES]), *(f"{a},{row}" for a, row in zip(quoted, rows, strict=True))]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    apply_global(public, tmp_path / "x.csv", tmp_path / "s.csv")
+    with open(tmp_path / "s.csv", newline="") as stream:
+        written = list(csv.reader(stream))
+    assert written[0] == ["row", "component_0", "component_1", "component_2", "component_3"]
+    assert [row[0] for row in written[1:]] == ["p-0", "'" + labels[1], *labels[2:]]
 
 
 def test_the_true_matrix_beats_a_fit_to_few_samples(tmp_path, public, small_federation):

@@ -40,6 +40,19 @@ def test_nothing_is_written_when_only_looking(tmp_path, data_file):
     assert {field.name for field in sent.leaves} >= {"atoms"}
 
 
+def test_names_that_leave_are_shown_before_anything_is_written(tmp_path, data_file):
+    """A barcode among them is seen in time; names that a study fixed are known to all."""
+    shown = []
+
+    def show(names):
+        shown.append((names, (tmp_path / "a.safetensors").exists()))
+
+    contribute(data_file, tmp_path / "a.safetensors", n_components=4, show_names=show)
+    assert shown == [(tuple(NAMES), False)]
+    contribute(data_file, tmp_path / "a.safetensors", n_components=4, study=Study("s", NAMES), show_names=show)
+    assert len(shown) == 1
+
+
 def test_a_study_is_followed(tmp_path, data_file, small_federation):
     """Order of features, common scales, components, and how samples are declared."""
     order = NAMES[::-1]

@@ -59,6 +59,7 @@ def local(
     """
     from fedica.exchange.files import check_output
     from fedica.readers import read_names
+    from fedica.text import list_names
     from fedica.workflow import contribute
 
     def use_column(name: str, why: str) -> bool:
@@ -86,6 +87,9 @@ def local(
             options=options,
             write=not dry_run,
             progress=out.progress,
+            show_names=lambda names: out.notes(
+                [f"the names of these {len(names)} features leave: {list_names(names, 10)}."]
+            ),
         )
     _show(out, sent)
 

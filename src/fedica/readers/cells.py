@@ -14,7 +14,7 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-",
 """Spellings of a missing value, in lower case."""
 _COMMA_NUMBER = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
-_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*|\d{1,2}:\d{2}(:\d{2})?.*")
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*|\d{1,2}:\d{2}(:\d{2})?.*")
 
 
 class Decimals:
@@ -81,7 +81,7 @@ class Column:
             if number is None:
                 self.first_text = self.first_text if self.n_texts else (text, row + k)
                 self.n_texts += 1
-                self.n_dates += bool(_DATE.fullmatch(text))
+                self.n_dates += bool(DATE.fullmatch(text))
             else:
                 self.n_numbers += 1
                 numbers[k] = number

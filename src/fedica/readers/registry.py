@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 from fedica.arrays import PathLike
 from fedica.errors import FedicaError, FormatError, InputError, OptionError
 from fedica.formats import READERS, Reader, ReadOptions, option_name
+from fedica.readers.orientation import check_orientation, transposed
 from fedica.readers.select import Keep, choose_columns, drop_or_refuse_missing
 from fedica.readers.sheet import Sheet, Table
 from fedica.readers.units import in_units
@@ -78,7 +80,11 @@ def read_data(
             "Save the data as one of these."
         )
     check_options(file, reader, options)
-    sheet = _read(reader, file, columns, options)
+    sheet = _read(reader, file, None if options.transpose else columns, options)
+    if options.transpose:
+        sheet = transposed(sheet, str(file))
+    elif options.transpose is None and columns is None:
+        check_orientation(sheet, str(file))
     return to_table(
         sheet, str(file), columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
     )
@@ -99,13 +105,15 @@ def to_table(
     ``source`` is the name of the data in messages: the file.
     """
     values, features, left_out, notes = choose_columns(sheet, source, columns, lacking_ok=lacking_ok, keep=keep)
-    values, n_dropped = drop_or_refuse_missing(values, features, source, drop=drop_missing)
+    values, whole = drop_or_refuse_missing(values, features, source, drop=drop_missing)
+    n_dropped = int(whole.size - whole.sum())
     if n_dropped:
         notes = (*notes, f"{n_dropped} rows with a missing value were dropped; {values.shape[0]} are left.")
     values, column_units, unit_notes = in_units(values, features, sheet, source, units)
     left_out |= sheet.unusable
     notes = (*sheet.notes, *notes, *unit_notes)
-    return Table(values, features, source, left_out, n_dropped, notes, column_units, sheet.extra)
+    labels = None if sheet.labels is None else tuple(itertools.compress(sheet.labels, whole))
+    return Table(values, features, source, left_out, n_dropped, notes, column_units, sheet.extra, labels)
 
 
 def _read(reader: Reader, path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:

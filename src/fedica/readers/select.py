@@ -120,7 +120,7 @@ def suspicion(name: str, column: NDArray[Any], *, first: bool) -> str:
     A first column without a name that counts rows, as spreadsheets and data frames write it, is an identifier; so is
     any column that grows in equal steps.
     """
-    if _ID_NAME.fullmatch(name) or _CAMEL_ID.fullmatch(name):
+    if is_identifier_name(name):
         return "an identifier, by its name"
     if _DATE_NAME.fullmatch(name):
         return "a date or a time, by its name"
@@ -135,12 +135,17 @@ def suspicion(name: str, column: NDArray[Any], *, first: bool) -> str:
     return ""
 
 
+def is_identifier_name(name: str) -> bool:
+    """Whether a column is called as identifiers are."""
+    return bool(_ID_NAME.fullmatch(name) or _CAMEL_ID.fullmatch(name))
+
+
 def drop_or_refuse_missing(
     values: NDArray[Any], features: tuple[str, ...] | None, source: str, *, drop: bool
-) -> tuple[NDArray[Any], int]:
-    """Return the finite rows, and how many were dropped; without ``drop``, refuse missing values with their counts."""
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the finite rows, and which they are; without ``drop``, refuse missing values with their counts."""
     if values.dtype.kind not in "fc":
-        return values, 0
+        return values, np.ones(values.shape[0], dtype=bool)
     rows = max(1, _BLOCK_NUMBERS // max(values.shape[1], 1))
     whole = np.ones(values.shape[0], dtype=bool)
     counts = np.zeros(values.shape[1], dtype=np.int64)
@@ -150,7 +155,7 @@ def drop_or_refuse_missing(
         counts += (~finite).sum(axis=0)
     n_bad = int(values.shape[0] - whole.sum())
     if n_bad == 0:
-        return values, 0
+        return values, whole
     if not drop:
         worst = np.argsort(-counts, kind="stable")[: min(5, np.count_nonzero(counts))]
         names = features or tuple(f"column {k + 1}" for k in range(counts.size))
@@ -163,4 +168,4 @@ def drop_or_refuse_missing(
         )
     if not whole.any():
         raise DataError(f"{source}: every one of the {values.shape[0]} rows has a missing or infinite value.")
-    return values[whole], n_bad
+    return values[whole], whole

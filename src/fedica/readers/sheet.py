@@ -32,6 +32,10 @@ class Sheet:
         How the data was prepared, where the server must know it: fields of the contribution.
     measured : bool
         Whether the format has nothing but measurements, such as voxels, so that no column can be an identifier.
+    labels : tuple of str, optional
+        Labels of the rows, if the file has them: they never leave the client.
+    labels_named : bool
+        Whether the column of these labels has a name.
     """
 
     values: NDArray[Any]
@@ -42,6 +46,8 @@ class Sheet:
     unusable: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
     measured: bool = False
+    labels: tuple[str, ...] | None = None
+    labels_named: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +72,8 @@ class Table:
         Unit of each column, if the file stores it.
     extra : mapping of str to str
         How the data was prepared, where the server must know it: fields of the contribution.
+    labels : tuple of str, optional
+        Labels of the rows, if the file has them: they never leave the client.
     """
 
     values: NDArray[Any]
@@ -76,3 +84,4 @@ class Table:
     notes: tuple[str, ...]
     units: tuple[str, ...] | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    labels: tuple[str, ...] | None = None

@@ -16,6 +16,7 @@ from fedica.errors import DataError, FedicaError, InputError, OptionError
 from fedica.exchange import PublicAggregate, as_public, as_study
 from fedica.exchange.files import PRIVATE, check_output, write_atomic
 from fedica.exchange.inputs import files_of
+from fedica.exchange.tables import cell_text
 from fedica.local import Recovered, cross_cumulants, recover
 from fedica.readers import ReadOptions, Table, read_data
 from fedica.readers.reference import restrict_to_channels
@@ -81,7 +82,8 @@ def apply_global(
     data : path-like
         The client's data.
     output : path-like, optional
-        Where to write the sources, one column per component: .npy or .csv.
+        Where to write the sources, one column per component: .npy, or .csv with the labels of the rows, if the data
+        has them.
     study : Study or path-like, optional
         The study, if there is one: the data is scaled as it says.
     n_components : int, optional
@@ -135,7 +137,7 @@ def apply_global(
     if output is None:
         return Applied(recovered, own, together, notes, None)
     tell(f"writing {os.fspath(output)}")
-    write_atomic(output, WRITERS[Path(output).suffix](recovered), mode=PRIVATE)
+    write_atomic(output, WRITERS[Path(output).suffix](recovered, table.labels), mode=PRIVATE)
     return Applied(recovered, own, together, notes, os.fspath(output))
 
 
@@ -184,7 +186,7 @@ def _check_study(public: PublicAggregate, study: Study | None) -> None:
         raise InputError(f"the aggregate belongs to study {public.terms.study!r}; {study.id!r} was given.")
 
 
-def _npy(recovered: Recovered) -> Iterator[bytes | memoryview]:
+def _npy(recovered: Recovered, labels: Sequence[str] | None) -> Iterator[bytes | memoryview]:
     head = io.BytesIO()
     sources = np.ascontiguousarray(recovered.sources)
     header: dict[str, Any] = np.lib.format.header_data_from_array_1_0(sources)
@@ -193,12 +195,20 @@ def _npy(recovered: Recovered) -> Iterator[bytes | memoryview]:
     yield sources.reshape(-1).view(np.uint8).data
 
 
-def _csv(recovered: Recovered) -> Iterator[bytes | memoryview]:
-    yield (",".join(f"component_{a}" for a in recovered.labels) + "\n").encode()
+def _csv(recovered: Recovered, labels: Sequence[str] | None) -> Iterator[bytes | memoryview]:
+    """Write one row per sample, with its label where the data has labels."""
+    columns = [f"component_{a}" for a in recovered.labels]
+    yield (",".join(columns if labels is None else ["row", *columns]) + "\n").encode()
     sources = recovered.sources
     for start in range(0, sources.shape[0], _ROWS_AT_ONCE):
-        rows = sources[start : start + _ROWS_AT_ONCE].tolist()
-        yield "".join(",".join(map(repr, row)) + "\n" for row in rows).encode()
+        rows = [",".join(map(repr, row)) for row in sources[start : start + _ROWS_AT_ONCE].tolist()]
+        if labels is not None:
+            rows = [f"{_quoted(label)},{row}" for label, row in zip(labels[start:], rows, strict=False)]
+        yield "".join(row + "\n" for row in rows).encode()
+
+
+def _quoted(label: str) -> str:
+    return '"' + cell_text(label).replace('"', '""') + '"'
 
 
 WRITERS = {".npy": _npy, ".csv": _csv}

@@ -82,6 +82,7 @@ def contribute(
     options: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     write: bool = True,
     progress: Progress | None = None,
+    show_names: Callable[[Sequence[str]], None] | None = None,
 ) -> Contributed:
     """Fit a client's data and write its contribution.
 
@@ -125,6 +126,8 @@ def contribute(
         Whether to write the file; ``False`` shows what would be written.
     progress : callable, optional
         Called with a short text at each step.
+    show_names : callable, optional
+        Called with the names of the features that leave, before anything is written, unless a study fixed them.
 
     Returns
     -------
@@ -148,6 +151,8 @@ def contribute(
     )
     n_samples, n_features = table.values.shape
     _check_enough_samples(table, min_samples, agreed)
+    if show_names is not None and agreed is None and table.features is not None:
+        show_names(table.features)
 
     tell(f"fitting ICA to {n_samples} samples of {n_features} features")
     local, fit_notes = fit_client(
@@ -167,16 +172,22 @@ def contribute(
     contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed), serial=serial)
     if serial is None and output is not None:
         contribution = replace(contribution, serial=next_serial(contribution, output))
-    notes = (*_study_notes(agreed), *table.notes, *fit_notes, *_model_notes(table, contribution))
-    if isinstance(key, str | os.PathLike):
-        notes = (*exposed_key_note(key), *notes)
+    key_notes = exposed_key_note(key) if isinstance(key, str | os.PathLike) else ()
+    notes = (*key_notes, *_study_notes(agreed), *table.notes, *fit_notes, *_model_notes(table, contribution))
     sent = contribution_to_bytes(contribution, key=signing)
-    path = os.fspath(output) if output is not None and write else None
-    if path is not None:
-        tell(f"writing {path}")
-        write_atomic(path, [sent])
+    path = _write(sent, output, tell) if write else None
     leaves, stays = fields_of(sent, CONTRIBUTION, name), _stays(table, contribution)
     return Contributed(contribution, sent, path, leaves, _tells(contribution), stays, notes)
+
+
+def _write(sent: bytes, output: PathLike | None, tell: Progress) -> str | None:
+    """Write what leaves, if there is a file to write; return its path."""
+    if output is None:
+        return None
+    path = os.fspath(output)
+    tell(f"writing {path}")
+    write_atomic(path, [sent])
+    return path
 
 
 def scaled(table: Table, study: Study | None) -> Array:

@@ -1,0 +1,70 @@
+"""Tables with one feature per row and one sample per column, as expression tables usually are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from fedica.errors import DataError
+from fedica.readers.cells import DATE
+from fedica.readers.select import choose_columns
+from fedica.readers.sheet import Sheet
+from fedica.text import list_names
+
+_SAMPLE = re.compile(
+    r"(?i)(GSM\d+.*|[SED]RR\d+|SAM(N|EA|D)\d+|TCGA-.*|GTEX-.*"
+    r"|(sample|subject|sub|patient|pat|participant|donor|case|control|ctrl|proband|mouse|person)[\s_.-]*\d+.*)"
+)
+_FEATURE = re.compile(r"ENS[A-Z]*[GTP]\d{6,}(\.\d+)?|.*_at|ILMN_\d+|A_\d+_P\d+|cg\d{8}|rs\d{3,}|[NX][MR]_\d+(\.\d+)?")
+_MOST = 0.8
+
+
+def transposed(sheet: Sheet, source: str) -> Sheet:
+    """Turn a sheet with one feature per row into one with one sample per row.
+
+    Columns that look like identifiers or dates are no samples. The features are called as the rows are labelled.
+    """
+    values, names, left_out, notes = choose_columns(sheet, source, None, lacking_ok=False, keep=None)
+    n_features, n_samples = values.shape
+    labels = sheet.labels if sheet.labels is not None and len(set(sheet.labels)) == n_features else None
+    if sheet.labels is not None and labels is None:
+        raise DataError(f"{source}: the labels of the rows must be different to name features; some are equal.")
+    note = f"transposed: the {n_features} rows were read as features, the {n_samples} columns as samples."
+    notes = (*sheet.notes, *notes, note)
+    return Sheet(values.T, labels, left_out, notes, labels=names, measured=True)
+
+
+def check_orientation(sheet: Sheet, source: str) -> None:
+    """Refuse a table whose rows seem to be features until the user says what they are."""
+    if sheet.measured or sheet.names is None:
+        return
+    labels = sheet.labels or ()
+    distinct = len(set(labels)) == len(labels) > 2
+    signs = [
+        _mostly(_SAMPLE, sheet.names) and len(sheet.names) > 1,
+        distinct and _mostly(_FEATURE, labels),
+        distinct and not sheet.labels_named and not _mostly(_SAMPLE, labels) and _rows_differ_most(sheet),
+    ]
+    if any(signs):
+        rows = f", rows such as {list_names(labels[:2])}" if labels else ""
+        raise DataError(
+            f"{source}: it seems to hold one feature per row and one sample per column (columns such as "
+            f"{list_names(sheet.names[:2])}{rows}). Give --transpose if it does, --no-transpose if every row is a "
+            "sample."
+        )
+
+
+def _mostly(pattern: re.Pattern[str], names: Iterable[str]) -> bool:
+    found = [bool(pattern.fullmatch(name)) for name in names]
+    return sum(found) >= _MOST * len(found) > 0
+
+
+def _rows_differ_most(sheet: Sheet) -> bool:
+    """Whether rows with names differ in their means by more than columns do: genes do, people and times do not."""
+    labels = sheet.labels or ()
+    if sheet.values.shape[1] < 2 or all(map(str.isdigit, labels)) or _mostly(DATE, labels):
+        return False
+    values = np.nan_to_num(np.asarray(sheet.values, dtype=np.float64))
+    return bool(np.var(values.mean(axis=1)) > np.var(values.mean(axis=0)))
