@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import chi2
 
 from fedica.arrays import Array, BoolArray
 from fedica.blocks import weighted_median
@@ -16,7 +17,9 @@ from fedica.server.refinement.steps import Steps
 DEVIATIONS = 4.0
 """A client counts whose log distance is within this many deviations of the typical one."""
 MAX_EXCESS = 4.0
-"""Nor does one count whose squared distance is more than this times the typical one."""
+"""However much clients differ, none counts whose squared distance is more than this times the typical one."""
+FALSE_ALARMS = 1e-4
+"""Unless one client in so many is as far by chance."""
 MAX_SHARED = 5
 """Shared deviations that are looked for, one after the other."""
 BEYOND_EDGE = 5.0
@@ -36,10 +39,11 @@ def agreeing_clients(steps: Steps) -> BoolArray:
     counts = np.ones(n.size, dtype=np.bool_)
     if n.size < MIN_CLIENTS:
         return counts
-    centre = geometric_median(steps, weights)
+    centre, apart = geometric_median(steps, weights), np.zeros(n.size, dtype=np.bool_)
     for _ in range(20):
-        near = within_cut(steps, centre, weights)
-        kept = near & ~shared_minorities(steps, weights * near)
+        near = within_cut(steps, centre, weights) & ~apart
+        apart |= shared_minorities(steps, weights * near)  # once seen apart, for good: without it the others are nearer
+        kept = near & ~apart
         if (kept == counts).all():
             break
         counts, centre = kept, steps.mean(weights * kept)
@@ -64,8 +68,8 @@ def within_cut(steps: Steps, centre: Array, weights: Array) -> BoolArray:
     log = np.log(np.maximum(steps.distances(centre), 1e-12))
     typical = weighted_median(log, weights, empty=0.0)
     among_clients = 1.4826 * weighted_median(np.abs(log - typical), weights, empty=0.0)
-    reach = np.minimum(DEVIATIONS * np.maximum(among_clients, np.sqrt(2 / p)), np.log(MAX_EXCESS))
-    return np.asarray(log <= typical + np.maximum(reach, DEVIATIONS * np.sqrt(2 / p)))
+    by_chance = np.log(chi2.ppf(1 - FALSE_ALARMS, p) / p)
+    return np.asarray(log <= typical + np.maximum(by_chance, min(DEVIATIONS * among_clients, np.log(MAX_EXCESS))))
 
 
 def shared_minorities(steps: Steps, weights: Array) -> BoolArray:

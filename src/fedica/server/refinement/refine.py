@@ -3,8 +3,9 @@
 (R5) M = G C^-1 - diag(h) of the pooled averages: one step of FastICA for each source, whatever their covariance C.
 (R6) W = (M C M')^(-1/2) M: the nearest decorrelated sources, W y of covariance I. Its rows get the sign of their
      diagonal. The new matrix is B diag(scale) W^-1.
-(R7) The step is taken where more than half of the clients agree on it, and it is larger than a small share of its own
-     expected error: N |step|^2 / p > `MIN_GAIN`.
+(R7) The step is taken where more than half of the clients agree on it, and its mean square over its expected error is
+     at least `MIN_GAIN`, and at least 2 (1 - f) where only a share f of the clients behind the first answer count: an
+     answer of all that lost nothing differs from one of some of them by 1 - f on average, and is better.
 
 The first two repeated are symmetric FastICA on the pooled data: at its fixed point C = I and M is diagonal.
 """
@@ -26,7 +27,7 @@ from fedica.records.checks import check_not_negative
 from fedica.server.admission import ON_BAD
 from fedica.server.agreement import angles_to
 from fedica.server.refinement.agreement import agreeing_clients
-from fedica.server.refinement.steps import Statistics, Steps, steps_of
+from fedica.server.refinement.steps import Statistics, Steps, on_common_scale, steps_of
 
 MAX_WEIGHT = 10.0
 """No client weighs more than this many times the median client."""
@@ -34,8 +35,6 @@ MIN_GAIN = 0.05
 """A step whose square is below this times its expected error is not worth taking."""
 MIN_VARIANCE = 1e-3
 """Eigenvalues of the pooled covariance are at least this."""
-SAME_SCALE = 0.5
-"""Clients whose sources' deviations differ by less than this, in logarithms, have a common scale."""
 
 
 def refine(
@@ -61,7 +60,8 @@ def refine(
     max_weight : float, optional
         No client weighs more than this many times the median client; ``None``: each by its samples.
     min_gain : float
-        The step is taken if its square is more than this times its expected squared error; 0: whatever its length.
+        The step is taken if its square is at least this times its expected squared error (more, where clients behind
+        the first answer do not count); 0: whatever its length.
     on_bad : {"raise", "reject"}
         What to do with scores of another aggregate, or a second time from one client: raise an error, or leave them
         out and list them in ``rejected`` of the result.
@@ -85,10 +85,13 @@ def refine(
             "clients that the first message showed outlying. The first answer stands."
         )
     statistics = Statistics.of(candidates, result.n_components)
-    steps = steps_of(statistics, np.minimum(statistics.n_samples, np.median(statistics.n_samples)))
+    equal = _weights(statistics.n_samples, 1.0)
+    statistics = on_common_scale(statistics, equal)
+    steps = steps_of(statistics, equal)
     counts = agreeing_clients(steps)
     weights = _weights(statistics.n_samples, max_weight) * counts
-    taken, reason = _supported(steps, weights, counts, min_gain)
+    n_first = len(result.clients) - len(outlying)
+    taken, reason = _supported(steps, weights, counts, max(min_gain, 2 * (1 - counts.sum() / n_first)))
     names = np.array([one.client for one in candidates])
     refinement = Refinement(
         round=2 if result.refinement is None else result.refinement.round + 1,
@@ -142,19 +145,18 @@ def _supported(steps: Steps, weights: Array, counts: BoolArray, min_gain: float)
     error = ((weights**2 / steps.n_samples) @ steps.has)[known] / total[known] ** 2
     dispersion = max(1.0, float(np.median(steps.distances(mean)[counts])))
     gain = float(np.mean(mean[known] ** 2 / error)) / dispersion if known.any() else 0.0
+    size = f"{n_counted} of {n_clients} clients agree on a step of {np.sqrt(gain):.2f} times its own error"
     if gain < min_gain:
-        return False, (
-            f"the step is within its own error (squared, {gain:.2f} times; at least {min_gain:g} is worth a step)."
-        )
-    return True, f"{n_counted} of {n_clients} clients agree on a step of {np.sqrt(gain):.1f} times its own error."
+        return False, f"{size}; below {np.sqrt(min_gain):.2f} times it is not better than the answer before."
+    return True, f"{size}."
 
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
     """Averages over the clients that count, for the components that any of them has.
 
-    labels : (m,), these components; covariance, products : (m, m); slopes, deviations : (m,); agree : whether the
-    clients' sources have a common scale.
+    labels : (m,), these components; covariance, products : (m, m); slopes, scale : (m,); same_scale : as in
+    `Statistics`.
     """
 
     labels: IntArray
@@ -172,15 +174,13 @@ class Pooled:
         total = weights @ has
         pairs = np.maximum((has * weights[:, None]).T @ has, 1e-300)
         grid = np.ix_(labels, labels)
-        square = weights @ statistics.scale[:, labels] ** 2 / total
-        apart = np.abs(np.log(statistics.scale[:, labels] / np.sqrt(square), where=has > 0, out=np.zeros(has.shape)))
         return cls(
             labels,
             covariance=np.tensordot(weights, statistics.covariance, 1)[grid] / pairs,
             products=np.tensordot(weights, statistics.products, 1)[grid] / pairs,
             slopes=(weights @ statistics.slopes)[labels] / total,
-            scale=np.sqrt(square),
-            same_scale=bool(np.median(apart[(has > 0) & (weights > 0)[:, None]]) < SAME_SCALE),
+            scale=np.sqrt(weights @ statistics.scale[:, labels] ** 2 / total),
+            same_scale=statistics.same_scale,
         )
 
     def step(self) -> Array:

@@ -15,7 +15,7 @@ G_ii and h_i are medians over clients. The expected errors are known, since tanh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from fedica.arrays import Array, BoolArray
 from fedica.blocks import weighted_median
 from fedica.records import Scores
 
+SAME_SCALE = 0.5
+"""Deviations of clients' sources that differ by less than this, in logarithms, are alike."""
 MIN_PRODUCT = 1e-3
 """|a_i| + |a_j| is taken for at least this: of two Gaussian sources any rotation is as good."""
 
@@ -31,7 +33,8 @@ MIN_PRODUCT = 1e-3
 class Statistics:
     """The second messages of K clients side by side, zero where a client lacks a component.
 
-    n_samples : (K,); has : (K, r); covariance, products : (K, r, r); slopes, scale : (K, r).
+    n_samples : (K,); has : (K, r); covariance, products : (K, r, r); slopes, scale : (K, r); same_scale : whether all
+    clients' sources are divided by the same numbers.
     """
 
     n_samples: Array
@@ -40,6 +43,7 @@ class Statistics:
     products: Array
     slopes: Array
     scale: Array
+    same_scale: bool = False
 
     @classmethod
     def of(cls, scores: Sequence[Scores], r: int) -> Statistics:
@@ -59,6 +63,26 @@ class Statistics:
     def diagonal(self) -> Array:
         """E[g(y_i) y_i] of each client, (K, r)."""
         return np.asarray(np.einsum("kii->ki", self.products))
+
+
+def on_common_scale(statistics: Statistics, weights: Array) -> Statistics:
+    """Return the averages as of sources divided by the median deviation over clients, if deviations are alike.
+
+    Covariances are then those of the pooled data, and a client does not count more where its few samples happen to vary
+    little. Inside tanh the scale stays the client's own. weights : (K,), for the medians.
+    """
+    has = statistics.has
+    common = _medians(statistics.scale, has, weights)
+    ratio = np.where(has, statistics.scale / np.where(common > 0, common, 1.0), 1.0)
+    if weighted_median(np.abs(np.log(ratio[has])), np.ones(int(has.sum())), empty=0.0) > SAME_SCALE:
+        return statistics
+    return replace(
+        statistics,
+        covariance=statistics.covariance * ratio[:, :, None] * ratio[:, None, :],
+        products=statistics.products * ratio[:, None, :],
+        scale=np.where(has, common, 0.0),
+        same_scale=True,
+    )
 
 
 @dataclass(frozen=True, eq=False)
