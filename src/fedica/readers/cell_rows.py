@@ -11,7 +11,7 @@ from fedica.arrays import Array
 from fedica.errors import DataError, FormatError
 from fedica.readers.cells import Column, Decimals, is_number_or_missing
 from fedica.readers.header import is_header
-from fedica.readers.select import is_identifier_name
+from fedica.readers.identifiers import by_name
 from fedica.readers.sheet import Sheet
 
 _BLOCK_CELLS = 200_000
@@ -138,7 +138,7 @@ def _fill(
 
 def _are_labels(name: str, cell: str) -> bool:
     """Whether the first column labels the rows, by its name and its first cell."""
-    return name == "" or is_identifier_name(name) or not is_number_or_missing(cell)
+    return name == "" or bool(by_name(name, np.empty(0))) or not is_number_or_missing(cell)
 
 
 def _names(cells: list[str], named: bool | None) -> tuple[str, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,18 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedica.errors import DataError
+from fedica.readers import identifiers
 from fedica.readers.sheet import Sheet
 from fedica.text import list_names
 
 Keep = Callable[[str, str], bool]
 """From the name of a column that does not look like a feature, and the reason, to whether it is kept."""
 
-_ID_NAME = re.compile(
-    r"(?i)(.*[\s_.-])?(id|ids|uid|uuid|guid|idx|index|identifier|subject|participant|patient|mrn|ssn|record|row|nr|no)"
-    r"([\s_.-]*(id|nr|no|number|code|key))?"
-)
-_CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
-_DATE_NAME = re.compile(r"(?i)(.*[\s_.-])?(date|datetime|timestamp|time|dob|birthdate|year|month|day)")
 _BLOCK_NUMBERS = 4_000_000
 
 _Chosen = tuple[NDArray[Any], tuple[str, ...] | None, dict[str, str], tuple[str, ...]]
@@ -96,6 +90,7 @@ def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
             kept.append(k)
     values = sheet.values if len(kept) == len(names) else sheet.values[:, kept]
     notes = _left_out_notes(left_out)
+    notes += [] if sheet.measured else _doubts([(names[k], sheet.values[:, k]) for k in kept])
     if set(left_out) - set(sheet.left_out):
         notes.append("to keep a column that was left out, list the columns to use in a file and give it as --features.")
     return values, tuple(names[k] for k in kept) if sheet.names else None, left_out, tuple(notes)
@@ -114,16 +109,23 @@ def _left_out_notes(left_out: dict[str, str]) -> list[str]:
     ]
 
 
+def _doubts(columns: Iterable[tuple[str, NDArray[Any]]]) -> list[str]:
+    """Return one sentence for each column that is kept though it may be no measurement."""
+    return [
+        f"the column {name!r} was kept; it holds {why}. If it tells who or when, leave it out with --features."
+        for name, column in columns
+        if (why := identifiers.doubt(column))
+    ]
+
+
 def suspicion(name: str, column: NDArray[Any], *, first: bool) -> str:
     """Return why a column of numbers is no feature; an empty text if it may be one.
 
     A first column without a name that counts rows, as spreadsheets and data frames write it, is an identifier; so is
-    any column that grows in equal steps.
+    any column that grows in equal steps, and whatever `fedica.readers.identifiers` knows.
     """
-    if is_identifier_name(name):
-        return "an identifier, by its name"
-    if _DATE_NAME.fullmatch(name):
-        return "a date or a time, by its name"
+    if why := identifiers.by_name(name, column):
+        return why
     if column.size >= 10 and np.isfinite(column[:10]).all():
         step = float(column[1]) - float(column[0])
         if step > 0 and np.allclose(np.diff(column[:10].astype(float)), step, rtol=1e-6):  # a quick look, then all
@@ -132,12 +134,7 @@ def suspicion(name: str, column: NDArray[Any], *, first: bool) -> str:
                 return "a counter or a time axis: its values grow in equal steps"
     if first and not name and column.size and np.all(column == np.arange(column.size)):
         return "row numbers"
-    return ""
-
-
-def is_identifier_name(name: str) -> bool:
-    """Whether a column is called as identifiers are."""
-    return bool(_ID_NAME.fullmatch(name) or _CAMEL_ID.fullmatch(name))
+    return identifiers.by_content(column)
 
 
 def drop_or_refuse_missing(
