@@ -37,6 +37,7 @@ def test_these_fields_and_no_others_go_back(aggregate: Aggregate, tmp_path: Path
     assert {f.name for f in fields(PublicAggregate)} == {
         *("mixing", "support", "spread", "degenerate", "n_clients", "method", "terms", "fedica"),
         *("n_withheld", "min_support"),
+        *("round", "scale"),  # sums over the clients that count, once second messages have told them
     }
 
 

@@ -28,6 +28,7 @@ from fedica.exchange.files import file_name
 from fedica.exchange.folder import ResultFolder, read_folder, summarise, write_folder
 from fedica.exchange.inputs import as_public, as_signing_key, as_study, as_trusted_keys
 from fedica.exchange.intake import read_contributions
+from fedica.exchange.scores import read_scores, read_second_messages, scores_from_bytes, scores_to_bytes, write_scores
 from fedica.exchange.signatures import (
     SigningKey,
     TrustedKeys,
@@ -67,15 +68,20 @@ __all__ = [
     "read_details",
     "read_folder",
     "read_public_key",
+    "read_scores",
+    "read_second_messages",
     "read_signing_key",
     "read_study",
     "read_trusted_keys",
     "receive",
     "receive_bytes",
+    "scores_from_bytes",
+    "scores_to_bytes",
     "summarise",
     "write_aggregate",
     "write_contribution",
     "write_details",
     "write_folder",
+    "write_scores",
     "write_study",
 ]

@@ -53,6 +53,10 @@ class PublicAggregate:
         How many components were found besides, and are not published.
     min_support : int
         How many clients count at least in each published component, if some are withheld.
+    round : int
+        How many messages of each client it was made from: 1, or more once second messages have refined it.
+    scale : ndarray of shape (r,), optional
+        Standard deviation of each source, once second messages have told it; NaN where they have not.
     """
 
     mixing: Array = field(metadata=READONLY)
@@ -65,6 +69,8 @@ class PublicAggregate:
     fedica: str
     n_withheld: int = 0
     min_support: int = 1
+    round: int = 1
+    scale: Array | None = field(default=None, metadata=READONLY)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -135,6 +141,8 @@ def public_part(aggregate: Aggregate, *, min_support: int = MIN_SUPPORT) -> Publ
         fedica=__version__,
         n_withheld=int((~keep).sum()),
         min_support=1 if keep.all() else min_support,
+        round=1 if aggregate.refinement is None else aggregate.refinement.round,
+        scale=None if aggregate.scale is None else aggregate.scale[keep],
     )
 
 
@@ -195,9 +203,12 @@ def _chunks(aggregate: Aggregate | PublicAggregate, min_support: int) -> list[by
         "method": public.method,
         "n_clients": str(public.n_clients),
         **withheld,
+        **({} if public.round == 1 else {"round": str(public.round)}),
         **terms_metadata(public.terms),
     }
     tensors = {name: getattr(public, name) for name in ("mixing", "support", "spread", "degenerate")}
+    if public.scale is not None:
+        tensors["scale"] = public.scale
     _public(Container("this aggregate", metadata, tensors))  # refuse to write what a reader would refuse
     return chunks_within(AGGREGATE, metadata, tensors)
 
@@ -252,5 +263,20 @@ def _public(container: Container) -> PublicAggregate:
         method=check_name(metadata.get("method"), "the method"),
         terms=read_terms(metadata, d),
         fedica=metadata.get("fedica", ""),
+        round=read_whole_number(metadata.get("round", "1"), f"{source}: round"),
+        scale=_scale(container, r),
         **{name: read_whole_number(metadata[name], f"{source}: {name}") for name in WITHHELD if name in metadata},
     )
+
+
+def _scale(container: Container, r: int) -> Array | None:
+    """Return the deviations of the sources, if the file tells them."""
+    if "scale" not in container.tensors:
+        return None
+    scale = require_tensor(container, "scale", "F64", 1)
+    if scale.size != r or not np.all(np.isnan(scale) | ((scale > 0) & np.isfinite(scale))):
+        raise FormatError(
+            f"{container.source}: scale must be {r} positive numbers, or NaN where it is not known; got "
+            f"{scale.tolist()[:20]}."
+        )
+    return scale

@@ -150,8 +150,8 @@ def receive(path: PathLike, *, trusted: TrustedKeys | None = None) -> Received:
 def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = None) -> Received:
     """Read a contribution from bytes, and tell where it came from."""
     container = parse(data, CONTRIBUTION, source)
-    client = _client(container)
-    with _naming_client(client, source):
+    client = client_of(container)
+    with naming_client(client, source):
         if trusted is not None:
             check_signature(container, data, client, trusted)
         check_signature_fields(container.metadata)
@@ -171,7 +171,7 @@ def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = Non
 
 
 @contextlib.contextmanager
-def _naming_client(client: str, source: str) -> Iterator[None]:
+def naming_client(client: str, source: str) -> Iterator[None]:
     """Turn what goes wrong inside into an error that names the client and starts with the source."""
     try:
         yield
@@ -181,7 +181,7 @@ def _naming_client(client: str, source: str) -> Iterator[None]:
 
 
 def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:
-    with _naming_client(contribution.client, f"client {contribution.client!r}"):
+    with naming_client(contribution.client, f"client {contribution.client!r}"):
         return _checked_chunks(contribution, key)
 
 
@@ -203,7 +203,8 @@ def _checked_chunks(contribution: Contribution, key: SigningKey | None) -> list[
     return chunks_within(CONTRIBUTION, container.metadata, container.tensors)
 
 
-def _client(container: Container) -> str:
+def client_of(container: Container) -> str:
+    """Return the client that a message says it is from."""
     if "client" not in container.metadata:
         raise FormatError(
             f"{container.source}: the metadata field 'client' is missing: a contribution says who sends it."

@@ -11,12 +11,15 @@ import numpy as np
 from fedica.arrays import IntArray, PathLike
 from fedica.errors import FormatError, InputError
 from fedica.exchange.aggregates import read_terms, terms_metadata
+from fedica.exchange.field_values import read_whole_number
 from fedica.exchange.files import PRIVATE, read_bounded, write_atomic
 from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, declared, parse, require_tensor
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.json_files import json_text, parse_json
-from fedica.records import Aggregate, Certificate, Reason, Rejection, Trust, check_name
+from fedica.records import Aggregate, Certificate, Reason, Refinement, Rejection, Trust, check_name
 from fedica.records.reasons import Numbers
+from fedica.records.scores import check_fingerprint
+from fedica.text import MAX_SENTENCE, show_text
 
 DETAILS = FileKind("fedica.details", max_header=64 * 1024 * 1024, max_numbers=250_000_000)
 MAX_ENTRY = 1 + 1e-6
@@ -48,6 +51,7 @@ TRUST_TENSORS = {
 }
 MEDIAN_GAP = ("F64", "r")
 WEIGHTED_SUPPORT = ("I64", "r")
+REFINEMENT_TENSORS = {"turned": ("F64", "r"), "scale": ("F64", "r")}
 
 
 def write_details(aggregate: Aggregate, path: PathLike) -> None:
@@ -138,6 +142,17 @@ def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
         tensors["median_gap"] = certificate.median_gap
     if aggregate.weighted_support is not None:
         tensors["weighted_support"] = aggregate.weighted_support
+    if (refinement := aggregate.refinement) is not None:
+        metadata |= {
+            "refinement_round": str(refinement.round),
+            "refinement_refines": refinement.refines,
+            "refinement_taken": "yes" if refinement.taken else "no",
+            "refinement_reason": refinement.reason,
+            "refinement_counted": _texts_of(refinement.counted),
+            "refinement_left_out": _texts_of(refinement.left_out),
+        }
+        told = {name: getattr(refinement, name) for name in REFINEMENT_TENSORS}
+        tensors |= {f"refinement_{name}": array for name, array in told.items() if array is not None}
     container = Container("this aggregate", declared(metadata), tensors)
     _aggregate(container)  # a file that could not be read back is not written
     return chunks_within(DETAILS, container.metadata, container.tensors)
@@ -171,6 +186,28 @@ def _aggregate(container: Container) -> Aggregate:
         terms=read_terms(container.metadata, sizes["d"]),
         certificate=_certificate(container, sizes),
         weighted_support=_weighted_support(container, sizes),
+        refinement=_refinement(container, sizes),
+    )
+
+
+def _refinement(container: Container, sizes: dict[str, int]) -> Refinement | None:
+    if "refinement_round" not in container.metadata:
+        return None
+    source = container.source
+    arrays = {
+        name: _tensor(container, f"refinement_{name}", *spec, sizes)
+        for name, spec in REFINEMENT_TENSORS.items()
+        if name == "turned" or f"refinement_{name}" in container.tensors
+    }
+    return Refinement(
+        round=read_whole_number(_text(container, "refinement_round"), f"{source}: 'refinement_round'"),
+        refines=check_fingerprint(_text(container, "refinement_refines"), f"{source}: 'refinement_refines'"),
+        taken=_text(container, "refinement_taken") == "yes",
+        reason=show_text(_text(container, "refinement_reason"), MAX_SENTENCE),
+        turned=arrays["turned"],
+        scale=arrays.get("scale"),
+        counted=tuple(_texts(container, "refinement_counted")),
+        left_out=tuple(_texts(container, "refinement_left_out")),
     )
 
 

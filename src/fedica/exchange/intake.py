@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from fedica.arrays import PathLike
 from fedica.errors import ContributionError, FedicaError, InputError
@@ -15,6 +16,7 @@ from fedica.records import Rejection
 
 SUFFIX = ".safetensors"
 UNKNOWN_CLIENT = "(unknown)"
+Message = TypeVar("Message")
 
 
 def read_contributions(
@@ -30,11 +32,16 @@ def read_contributions(
     trusted : TrustedKeys, optional
         As for `read_contribution`.
 
-    Yields
-    ------
-    Received or Rejection
+    Returns
+    -------
+    iterator of Received or Rejection
         A rejection whose client is not known names ``(unknown)``; its source is always the path.
     """
+    return read_each(paths, lambda file: receive(file, trusted=trusted))
+
+
+def read_each(paths: PathLike | Iterable[PathLike], read: Callable[[Path], Message]) -> Iterator[Message | Rejection]:
+    """Read files, and the ``*.safetensors`` files of folders, one by one; what one raises becomes a rejection."""
     seen: set[Path] = set()
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         for file in _files(Path(path)):
@@ -42,7 +49,7 @@ def read_contributions(
                 yield file
             elif (place := _place(file)) not in seen:
                 seen.add(place)
-                yield _receive(file, trusted)
+                yield _read_one(file, read)
 
 
 def _files(path: Path) -> Iterator[Path | Rejection]:
@@ -66,9 +73,9 @@ def _place(file: Path) -> Path:
         return file  # reading it will say what is wrong
 
 
-def _receive(file: Path, trusted: TrustedKeys | None) -> Received | Rejection:
+def _read_one(file: Path, read: Callable[[Path], Message]) -> Message | Rejection:
     try:
-        return receive(file, trusted=trusted)
+        return read(file)
     except FedicaError as error:
         client = error.client if isinstance(error, ContributionError) else UNKNOWN_CLIENT
         return Rejection.of_error(client, error, str(file))

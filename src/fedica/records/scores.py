@@ -55,7 +55,8 @@ def fingerprints(mixing: Array, scale: Array | None = None) -> list[str]:
     return prints
 
 
-def _check_fingerprint(value: object, what: str) -> str:
+def check_fingerprint(value: object, what: str) -> str:
+    """Return the fingerprint of an aggregate: 64 hexadecimal digits."""
     text = str(value)
     if len(text) != 64 or set(text) - set("0123456789abcdef"):
         raise InputError(f"{what} must be 64 hexadecimal digits, the fingerprint of an aggregate; got {text!r:.80}.")
@@ -100,7 +101,7 @@ class Scores:
     """
 
     client: str
-    refines: str = field(metadata=checked(_check_fingerprint))
+    refines: str = field(metadata=checked(check_fingerprint))
     n_samples: int = field(metadata=checked(checks.check_positive))
     components: Sequence[int] = field(metadata=checked(lambda value, what: checks.check_indices(value, what) or ()))
     scale: Array = field(metadata=checked(_check_vector))

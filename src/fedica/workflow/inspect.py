@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedica.arrays import PathLike
 from fedica.errors import FormatError
-from fedica.exchange import aggregate_from_bytes, contribution_from_bytes, details_from_bytes
+from fedica.exchange import aggregate_from_bytes, contribution_from_bytes, details_from_bytes, scores_from_bytes
 from fedica.exchange.aggregates import AGGREGATE
 from fedica.exchange.contributions import CONTRIBUTION
 from fedica.exchange.details import DETAILS
@@ -21,6 +21,7 @@ from fedica.exchange.folder import MAX_SUMMARY_BYTES, SUMMARY
 from fedica.exchange.format import FileKind, parse
 from fedica.exchange.header import parse_header, parse_texts
 from fedica.exchange.json_files import json_text, read_plain
+from fedica.exchange.scores import SCORES
 from fedica.exchange.signatures import KEY, MAX_KEY_FILE, read_public_key
 from fedica.exchange.studies import MAX_STUDY_BYTES, STUDY, read_study
 from fedica.text import MAX_PATH, show_text
@@ -31,6 +32,7 @@ _BINARY: dict[str, tuple[FileKind, Any]] = {
     CONTRIBUTION.name: (CONTRIBUTION, contribution_from_bytes),
     AGGREGATE.name: (AGGREGATE, aggregate_from_bytes),
     DETAILS.name: (DETAILS, details_from_bytes),
+    SCORES.name: (SCORES, scores_from_bytes),
 }
 _JSON_BYTES = {STUDY: MAX_STUDY_BYTES, KEY: MAX_KEY_FILE, SUMMARY: MAX_SUMMARY_BYTES}
 """The JSON files that are shown, and how large each may be."""
@@ -83,7 +85,7 @@ class Inspected:
 
 
 def inspect_file(path: PathLike) -> Inspected:
-    """Read and check a contribution, an aggregate, details, a study, a summary or a public key, and list its fields.
+    """Read and check a file of fedica (any but tables and reports), and list its fields.
 
     Parameters
     ----------
