@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,20 @@ from typer.testing import CliRunner
 from fedica import Contribution, LocalICA, aggregate
 from fedica.cli import app
 from fedica.errors import DataError, InputError
-from fedica.exchange import public_part, read_aggregate, read_folder, read_study, write_contribution
+from fedica.exchange import (
+    public_part,
+    read_aggregate,
+    read_folder,
+    read_study,
+    write_aggregate,
+    write_contribution,
+)
 from fedica.interop import from_canica, from_nifti, to_nifti
 from fedica.readers import ReadOptions, read_data
+from fedica.readers.grids import check_grid
 from fedica.readers.voxels import voxel_names
-from fedica.workflow import contribute
+from fedica.server.admission import screen
+from fedica.workflow import apply_global, contribute, export, new_study
 
 nib = pytest.importorskip("nibabel")
 pytest.importorskip("nilearn")
@@ -248,6 +258,65 @@ def test_a_client_with_a_mask_in_another_place_is_refused_by_the_server(tmp_path
     assert "declares grid" in result.rejected[0].reason
     maps = from_nifti(to_nifti(result, mask_file), mask_file, "maps")
     assert maps.grid == sent[0].grid
+
+
+MIRRORED = np.diag([-1.0, 1, 1, 1]) @ AFFINE  # left and right swapped in mm; the voxels have the same indices
+
+
+def federation(tmp_path, mask_file):
+    """The aggregate of three hospitals with the mask."""
+    runs = [save(tmp_path / f"r{seed}.nii", run_of(seed)) for seed in range(3)]
+    settings = {"independence": "features", "n_components": 3}
+    sent = [contribute(x, client=x.stem, options=ReadOptions(mask=mask_file), **settings) for x in runs]
+    return aggregate([x.contribution for x in sent], 3)
+
+
+def test_left_and_right_cannot_be_swapped_unnoticed(tmp_path, mask_file):
+    """The aggregate carries the grid: a mirrored mask is refused in export, a mirrored run in apply."""
+    result = public_part(federation(tmp_path, mask_file))
+    assert result.terms.grid == "13 x 15 x 11 voxels; -3 0 0 15; 0 3 0 -18; 0 0 4 -16"
+    write_aggregate(result, tmp_path / "aggregate.safetensors")
+    mirrored = save(tmp_path / "mirrored.nii", MASK, affine=MIRRORED, dtype=np.uint8)
+    with pytest.raises(DataError, match=r"mirrored\.nii: .*must have the grid of the components.*sides, are swapped"):
+        export(tmp_path / "aggregate.safetensors", tmp_path / "maps.nii", mask=mirrored)
+    export(tmp_path / "aggregate.safetensors", tmp_path / "maps.nii", mask=mask_file)
+    run = save(tmp_path / "run.nii", run_of(7), affine=MIRRORED)
+    with pytest.raises(DataError, match=r"run\.nii: .*must have the grid of the aggregate.*sides, are swapped"):
+        apply_global(tmp_path / "aggregate.safetensors", run, options=ReadOptions(mask=mirrored))
+    right = save(tmp_path / "right.nii", run_of(7))
+    apply_global(tmp_path / "aggregate.safetensors", right, options=ReadOptions(mask=mask_file))
+
+
+def test_a_study_carries_the_grid_of_its_mask(tmp_path, mask_file):
+    """A client with a mirrored mask and run sends nothing, and the server refuses one that did."""
+    study, _ = new_study(tmp_path / "study.json", "rest", data=mask_file, independence="features")
+    assert read_study(tmp_path / "study.json").grid == study.grid
+    mirrored = save(tmp_path / "mirrored.nii", MASK, affine=MIRRORED, dtype=np.uint8)
+    run = save(tmp_path / "run.nii", run_of(7), affine=MIRRORED)
+    with pytest.raises(DataError, match="grid of the study"):
+        contribute(run, client="x", study=study, options=ReadOptions(mask=mirrored))
+    good = contribute(
+        save(tmp_path / "good.nii", run_of(7)),
+        client="good",
+        study=study,
+        n_components=3,
+        options=ReadOptions(mask=mask_file),
+    ).contribution
+    others = [replace(good, client=f"odd-{k}", grid="1 x 1 x 1 voxels", atoms=good.atoms[:, ::-1]) for k in range(3)]
+    assert [x.client for x in screen([good, *others], study=study).rejected] == ["odd-0", "odd-1", "odd-2"]
+
+
+@pytest.mark.parametrize(
+    ("own", "agreed"),
+    [
+        ("4 x 4 x 4 voxels; 2 0 0 1; 0 2 0 1; 0 0 2 1", "4 x 4 x 4 voxels; 2 0 0 1.001; 0 2 0 1; 0 0 1.999 1"),
+        (None, "4 x 4 x 4 voxels; 2 0 0 1; 0 2 0 1; 0 0 2 1"),
+        ("one of another tool", "one of another tool"),
+    ],
+)
+def test_grids_that_are_the_same(own, agreed):
+    """Up to rounding; where one is not known nothing is refused."""
+    check_grid(own, agreed, "a.nii", "the study")
 
 
 def test_who_forgets_that_maps_are_wanted_is_told(tmp_path, run_file, mask_file):

@@ -133,7 +133,7 @@ def test_a_term_holds_when_more_than_half_of_all_clients_declare_it(term):
         group += [contribution(f"silent-{k}") for k in range(20 - n_declaring)]
         admitted = admit(group)
         assert len(admitted.clients) == 20
-        assert (getattr(admitted.terms, term, None) is not None) == (bool(expected) and term != "grid")
+        assert (getattr(admitted.terms, term) is not None) == bool(expected)
 
 
 def test_terms_are_decided_over_all_clients_not_over_those_that_are_left():

@@ -21,6 +21,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "n_components": (int,),
     "min_samples": (int,),
     "declare_samples": (str,),
+    "grid": (str,),
     "strengths": (str,),
     "features": (list,),
 }

@@ -11,6 +11,7 @@ import numpy as np
 from fedica.arrays import Array, IntArray
 from fedica.errors import DataError, InputError
 from fedica.exchange import PublicAggregate
+from fedica.readers.grids import check_grid
 from fedica.readers.masks import Mask, check_same_grid, image_of, image_values, load_mask, nibabel
 from fedica.readers.voxels import voxel_indices, voxel_names
 from fedica.records import Aggregate, Contribution
@@ -124,7 +125,7 @@ def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> A
     Raises
     ------
     InputError
-        If the features are not voxels of the mask.
+        If the features are not voxels of the mask, or its grid is not that of the components.
 
     See Also
     --------
@@ -133,9 +134,10 @@ def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> A
     nib = nibabel("giving components as a NIfTI image")
     grid = load_mask(mask)
     if isinstance(result, Contribution):
-        values, features = result.atoms, result.features
+        values, features, agreed = result.atoms, result.features, result.grid
     else:
-        values, features = result.mixing, result.terms.features
+        values, features, agreed = result.mixing, result.terms.features, result.terms.grid
+    check_grid(grid.grid, agreed, grid.source, "the components")
     indices = _voxels(features, values.shape[0], grid)
     volume = np.zeros((*grid.inside.shape, values.shape[1]))
     volume[tuple(indices.T)] = values

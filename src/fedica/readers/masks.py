@@ -15,7 +15,6 @@ import numpy as np
 from fedica.arrays import Array, BoolArray, PathLike
 from fedica.errors import DataError, FormatError, InputError
 from fedica.extras import import_extra
-from fedica.readers.voxels import voxel_names
 
 _BROKEN = (OSError, EOFError, ValueError, OverflowError, zlib.error)
 MAX_VOXELS = 100_000_000
@@ -121,11 +120,6 @@ def _inside(image: Any, shape: tuple[int, ...]) -> tuple[BoolArray, float, float
         low = min(low, float(plane.min(where=inside[:, :, k], initial=np.inf)))
         high = max(high, float(plane.max(where=inside[:, :, k], initial=-np.inf)))
     return inside, low, high
-
-
-def mask_features(path: PathLike) -> tuple[str, ...]:
-    """Return the features of a study of images: the voxels inside its mask, by their names."""
-    return voxel_names(load_mask(path).inside)
 
 
 def check_same_grid(image: Any, mask: Mask, source: str) -> None:

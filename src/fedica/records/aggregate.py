@@ -77,7 +77,7 @@ class Terms:
         d, the length of each atom.
     features : tuple of str, optional
         Names of the features.
-    independence, mixing, study : str, optional
+    independence, mixing, study, grid : str, optional
         As in `Contribution`.
     """
 
@@ -86,6 +86,7 @@ class Terms:
     independence: str | None = None
     mixing: str | None = None
     study: str | None = None
+    grid: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,14 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from fedica.arrays import check_choice, check_int, check_number
 from fedica.errors import InputError
-from fedica.records.checks import check_features, check_independence, check_mixing, check_name, check_positive
+from fedica.records.checks import (
+    check_features,
+    check_independence,
+    check_mixing,
+    check_name,
+    check_positive,
+    check_text,
+)
 from fedica.records.fields import check_fields, checked
 
 DECLARE_SAMPLES = ("exactly", "rounded", "no")
@@ -39,6 +46,8 @@ class Study:
         A client with fewer samples does not send anything.
     declare_samples : {"exactly", "rounded", "no"}
         How a client tells how many samples it has.
+    grid : str, optional
+        Of features that are voxels: size and affine of the mask, as in `Contribution`.
     strengths : {"yes", "no"}, optional
         Whether clients send the strengths of their atoms, which ``method="group"`` uses. Not said: they do not.
     """
@@ -58,6 +67,7 @@ class Study:
     declare_samples: str = field(
         default="exactly", metadata=checked(lambda value, what: check_choice(value, what, DECLARE_SAMPLES))
     )
+    grid: str | None = field(default=None, metadata=checked(check_text))
 
     strengths: str | None = field(
         default=None, metadata=checked(lambda value, what: check_choice(value, what, YES_OR_NO))

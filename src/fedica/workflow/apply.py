@@ -19,6 +19,7 @@ from fedica.exchange.inputs import files_of
 from fedica.exchange.tables import cell_text
 from fedica.local import Recovered, cross_cumulants, recover
 from fedica.readers import ReadOptions, Table, read_data
+from fedica.readers.grids import check_grid
 from fedica.readers.reference import restrict_to_channels
 from fedica.records import Study
 from fedica.workflow.contribute import Progress, scaled, units_of
@@ -118,6 +119,8 @@ def apply_global(
     table = read_data(
         data, columns=features, lacking_ok=True, drop_missing=drop_missing, units=units_of(agreed), options=options
     )
+    grid = public.terms.grid or (agreed.grid if agreed else None)
+    check_grid(table.extra.get("grid"), grid, table.source, "the aggregate")
     X = np.asarray(scaled(table, agreed), dtype=np.float64)
     mixing = _mixing_for(table, public, features)
 

@@ -17,6 +17,7 @@ from fedica.exchange.contributions import CONTRIBUTION, next_serial
 from fedica.exchange.files import check_output, write_atomic
 from fedica.exchange.signatures import exposed_key_note
 from fedica.readers import ReadOptions, Table, read_data, suffix_of
+from fedica.readers.grids import check_grid
 from fedica.readers.select import Keep
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Contribution, Study
@@ -151,6 +152,7 @@ def contribute(
     )
     n_samples, n_features = table.values.shape
     _check_enough_samples(table, min_samples, agreed)
+    check_grid(table.extra.get("grid"), agreed.grid if agreed else None, table.source, "the study")
     if show_names is not None and agreed is None and table.features is not None:
         show_names(table.features)
 

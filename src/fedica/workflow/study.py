@@ -11,9 +11,10 @@ from fedica.arrays import PathLike
 from fedica.errors import InputError, OptionError
 from fedica.exchange import write_study
 from fedica.readers import ReadOptions, read_data, read_names, suffix_of
-from fedica.readers.masks import mask_features
+from fedica.readers.masks import load_mask
 from fedica.readers.select import suspicion
 from fedica.readers.voxels import SUFFIXES as IMAGES
+from fedica.readers.voxels import voxel_names
 from fedica.records import Study
 
 
@@ -50,14 +51,12 @@ def new_study(
     """
     if Path(output).exists():
         raise InputError(f"{output}: there is a study already, which clients may have. Choose another name.")
-    features, units, notes = _features(names, data, options)
-    study = Study(
-        identifier,
-        features,
-        units=units if unit is None else [unit] * len(features),
-        scales=None if scale is None else [scale] * len(features),
-        **agreed,
-    )
+    found, notes = _features(names, data, options)
+    n_features = len(found["features"])
+    if unit is not None:
+        found["units"] = [unit] * n_features
+    scales = None if scale is None else [scale] * n_features
+    study = Study(identifier, scales=scales, **found, **agreed)
     write_study(study, output)
     return study, (*notes, *identifier_notes(study))
 
@@ -74,15 +73,16 @@ def identifier_notes(study: Study) -> tuple[str, ...]:
 
 def _features(
     names: PathLike | None, data: PathLike | None, options: ReadOptions
-) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
-    """Return the names of the features, their units if the data file says them, and notes."""
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the features as fields of a study, with units or grid if the data file says them, and notes."""
     if names is not None and data is None:
-        return read_names(Path(names)), None, ()
+        return {"features": read_names(Path(names))}, ()
     if data is None or names is not None:
         raise OptionError("a study needs its features: give either --features FILE or --from DATA.")
     if suffix_of(data) in IMAGES:
-        return mask_features(data), None, ()
+        mask = load_mask(data)
+        return {"features": voxel_names(mask.inside), "grid": mask.grid}, ()
     table = read_data(data, drop_missing=True, options=options)
     if table.features is None:
         raise InputError(f"{data}: its columns have no names. Give them with --features FILE.")
-    return table.features, table.units, tuple(table.notes)
+    return {"features": table.features, "units": table.units}, tuple(table.notes)

@@ -107,6 +107,7 @@ def _stack(screened: Screened) -> Admitted:
             independence=contributions[0].independence,  # all declare what was decided
             mixing=contributions[0].mixing,
             study=contributions[0].study,
+            grid=contributions[0].grid,
         ),
         rejected=screened.rejected,
     )

@@ -14,12 +14,12 @@ import numpy as np
 from fedica.errors import InputError
 from fedica.records import CONTRIBUTION_FIELDS, Contribution, Rejection, Study, client_key
 from fedica.server.admission.terms import (
-    FIXED_BY_STUDY,
     MUST_AGREE,
     AgreedFeatures,
     Ruling,
     agreed_features,
     common_features,
+    fixed_by_study,
     rule_on,
     rule_on_terms,
 )
@@ -156,12 +156,12 @@ def _for_study(contributions: Iterable[Contribution], study: Study, refused: Ref
     """Keep what was sent for this study, on its terms."""
     kept = []
     for contribution in contributions:
-        values = {term: getattr(contribution, term) for term in FIXED_BY_STUDY}
-        other = [term for term, value in values.items() if value not in (None, getattr(study, term))]
+        fixed = fixed_by_study(study)
+        other = [term for term, value in fixed.items() if getattr(contribution, term) not in (None, value)]
         if contribution.study != study.id:
             _refuse(contribution, refused, "other-study", value=contribution.study or "", agreed=study.id)
         elif other:
-            numbers = {"term": other[0], "value": values[other[0]], "agreed": getattr(study, other[0])}
+            numbers = {"term": other[0], "value": getattr(contribution, other[0]), "agreed": fixed[other[0]]}
             _refuse(contribution, refused, "term-differs", **numbers, study=study.id)
         else:
             kept.append(contribution)

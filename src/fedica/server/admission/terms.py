@@ -17,8 +17,8 @@ from fedica.text import list_names
 
 MUST_AGREE = tuple(name for name, field in CONTRIBUTION_FIELDS.items() if field.must_agree)
 """The fields on which clients must agree."""
-FIXED_BY_STUDY = ("independence", "mixing")
-"""Those that a study fixes, besides its own name."""
+FIXED_BY_STUDY = ("independence", "mixing", "grid")
+"""Those that a study fixes, besides its own name; `fixed_by_study` says which of them one does."""
 MAX_VALUES = 3
 """Values that a rejection lists, those that most clients declare."""
 
@@ -83,6 +83,11 @@ def rule_on(term: str, contributions: Sequence[Contribution], *, may_differ: boo
     return Ruling(term, agreed, ranked, len(contributions), contested)
 
 
+def fixed_by_study(study: Study) -> dict[str, str]:
+    """Return the terms that a study fixes, besides its own name: its grid only if it has one."""
+    return {term: value for term in FIXED_BY_STUDY if (value := getattr(study, term)) is not None}
+
+
 def rule_on_terms(contributions: Sequence[Contribution], study: Study | None) -> tuple[Ruling, ...]:
     """Decide on every field on which clients must agree.
 
@@ -91,7 +96,7 @@ def rule_on_terms(contributions: Sequence[Contribution], study: Study | None) ->
     """
     if study is None:
         return tuple(rule_on(term, contributions) for term in MUST_AGREE)
-    fixed = {"study": study.id, **{term: getattr(study, term) for term in FIXED_BY_STUDY}}
+    fixed = {"study": study.id, **fixed_by_study(study)}
     n = len(contributions)
     return tuple(
         Ruling(term, fixed[term], ((fixed[term], n),), n, contested=False)
