@@ -56,12 +56,13 @@ def side_by_side(blocks: Sequence[Array]) -> Array:
     if all(mapped_file(block) is None for block in blocks):
         return np.concatenate(blocks, axis=1)
     rows = _mapped((sum(block.shape[1] for block in blocks), blocks[0].shape[0]))
-    row = 0
-    for k, block in enumerate(blocks):
+    row = unreleased = 0
+    for block in blocks:
         rows[row : row + block.shape[1]] = block.T
-        row += block.shape[1]
-        if k % 1000 == 0:
+        row, unreleased = row + block.shape[1], unreleased + block.nbytes
+        if unreleased > FILE_BYTES:
             release_pages(rows)
+            unreleased = 0
         release_pages(block)
     release_pages(rows)
     return rows.T

@@ -73,13 +73,13 @@ def client_errors(
     """
     r = reference.shape[1]
     own, row = known_atoms(clients, owner, assignment.labels)
-    block, label = atoms.take(own), assignment.labels[own]
+    label = assignment.labels[own]
     inverse = np.asarray(np.linalg.pinv(reference), dtype=np.float64)
     left, scale, _ = np.linalg.svd(axes.T - reference @ (inverse @ axes.T), full_matrices=False)
     outside = left[:, scale > 1e-3][:, :MAX_OUTSIDE].T
     frame = np.concatenate([inverse, outside])
     vectors = np.zeros((clients.size, r, frame.shape[0]))
-    vectors[row, label] = _errors(frame @ block, label)
+    vectors[row, label] = _errors(atoms.seen(lambda block: frame @ block, frame.shape[0]).take(own), label)
     return Errors(clients, vectors, frame)
 
 
