@@ -34,6 +34,7 @@ def study() -> None:
     epilog=examples(
         "fedica study new --id rest-eeg-2025 --features channels.txt --components 20 -o study.json",
         "fedica study new --id cohort --from example.csv --unit uV --min-samples 5000 --declare-samples rounded",
+        "fedica study new --id clinic --from example.csv --scales robust",
         "fedica study new --id rest-fmri --from mask.nii.gz --independence features --components 20",
     ),
 )
@@ -49,7 +50,11 @@ def new(
     ] = None,
     unit: Annotated[str | None, option("UNIT", "Unit of all features; by default what --from DATA tells.")] = None,
     scale: Annotated[
-        float | None, option("FACTOR", "Common factor for all features; single ones can be edited in the file.")
+        float | None, option("FACTOR", "Common factor for all features; --scales gives one for each.")
+    ] = None,
+    scales: Annotated[
+        str | None,
+        option("robust|FILE", "A factor for each feature: one over its spread in --from DATA, or a table of them."),
     ] = None,
     components: Annotated[int | None, option("R", "Components that every client fits; free by default.", min=1)] = None,
     independence: Annotated[Independence, Option(help="Over what the sources are independent.")] = Independence.samples,
@@ -79,6 +84,7 @@ def new(
             data=source,
             unit=unit,
             scale=scale,
+            scales=scales,
             independence=independence,
             mixing=mixing,
             n_components=components,

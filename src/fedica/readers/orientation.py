@@ -24,9 +24,13 @@ _MOST = 0.8
 def transposed(sheet: Sheet, source: str) -> Sheet:
     """Turn a sheet with one feature per row into one with one sample per row.
 
-    Columns that look like identifiers or dates are no samples. The features are called as the rows are labelled.
+    Columns that are called as identifiers or dates are no samples. The features are called as the rows are labelled.
     """
-    values, names, left_out, notes = choose_columns(sheet, source, None, lacking_ok=False, keep=None)
+
+    def is_sample(name: str, why: str) -> bool:
+        return "by its name" not in why
+
+    values, names, left_out, notes = choose_columns(sheet, source, None, lacking_ok=False, keep=is_sample)
     n_features, n_samples = values.shape
     labels = sheet.labels if sheet.labels is not None and len(set(sheet.labels)) == n_features else None
     if sheet.labels is not None and labels is None:

@@ -21,14 +21,14 @@ from fedica.readers.grids import check_grid
 from fedica.readers.select import Keep
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Contribution, Study
+from fedica.server.trust import SAMPLES_NEEDED
 from fedica.text import list_names
 from fedica.workflow.fit import fit_client
 from fedica.workflow.inspect import Field, fields_of
+from fedica.workflow.scales import dominant_note
 from fedica.workflow.study import identifier_notes
 
 Progress = Callable[[str], None]
-ENOUGH_PER_R2 = 20
-"""With fewer than 20 r^2 samples the atoms of any local ICA may be far off; for maps over features, count features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +157,9 @@ def contribute(
         show_names(table.features)
 
     tell(f"fitting ICA to {n_samples} samples of {n_features} features")
+    X = scaled(table, agreed)
     local, fit_notes = fit_client(
-        scaled(table, agreed),
+        X,
         n_wanted,
         at_most=n_components is None,  # the study's number; a number that was asked for is kept to
         features=table.features,
@@ -175,7 +176,7 @@ def contribute(
     if serial is None and output is not None:
         contribution = replace(contribution, serial=next_serial(contribution, output))
     key_notes = exposed_key_note(key) if isinstance(key, str | os.PathLike) else ()
-    notes = (*key_notes, *_study_notes(agreed), *table.notes, *fit_notes, *_model_notes(table, contribution))
+    notes = (*key_notes, *_study_notes(agreed), *table.notes, *fit_notes, *_model_notes(table, X, contribution))
     sent = contribution_to_bytes(contribution, key=signing)
     path = _write(sent, output, tell) if write else None
     leaves, stays = fields_of(sent, CONTRIBUTION, name), _stays(table, contribution)
@@ -209,12 +210,12 @@ def _check_enough_samples(table: Table, min_samples: int | None, study: Study | 
         )
 
 
-def _model_notes(table: Table, contribution: Contribution) -> list[str]:
+def _model_notes(table: Table, X: Array, contribution: Contribution) -> list[str]:
     """Return notes on data that is small, or unusual, for what the components are independent over."""
     over = contribution.independence or "samples"
     n_seen = table.values.shape[over == "features"]
-    n_enough = ENOUGH_PER_R2 * contribution.n_atoms**2
-    notes = []
+    n_enough = int(SAMPLES_NEEDED) * contribution.n_atoms**2  # of maps over features, features are counted
+    notes = [*dominant_note(X, table.features)]
     if n_seen < n_enough:
         notes.append(
             f"{n_seen} {over} are few for {contribution.n_atoms} components: the atoms may be far off, which the "

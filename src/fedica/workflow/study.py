@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedica.arrays import PathLike
 from fedica.errors import InputError, OptionError
@@ -16,6 +17,7 @@ from fedica.readers.select import suspicion
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.readers.voxels import voxel_names
 from fedica.records import Study
+from fedica.workflow.scales import choose_scales
 
 
 def new_study(
@@ -26,6 +28,7 @@ def new_study(
     data: PathLike | None = None,
     unit: str | None = None,
     scale: float | None = None,
+    scales: str | None = None,
     options: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     **agreed: Any,
 ) -> tuple[Study, tuple[str, ...]]:
@@ -44,6 +47,9 @@ def new_study(
         Unit of all features; by default what the data file says.
     scale : float, optional
         Common factor of all features.
+    scales : str, optional
+        A factor for each feature: "robust", one over its spread in the data file; or the path of a text table with the
+        names of the features and their factors.
     options : ReadOptions
         How the data file is read, where its format leaves a choice.
     **agreed
@@ -51,14 +57,18 @@ def new_study(
     """
     if Path(output).exists():
         raise InputError(f"{output}: there is a study already, which clients may have. Choose another name.")
-    found, notes = _features(names, data, options)
+    if scale is not None and scales is not None:
+        raise OptionError("--scale is one factor for all features, --scales one for each: give one of them.")
+    found, values, notes = _features(names, data, options)
     n_features = len(found["features"])
     if unit is not None:
         found["units"] = [unit] * n_features
-    scales = None if scale is None else [scale] * n_features
-    study = Study(identifier, scales=scales, **found, **agreed)
+    factors, scale_notes = choose_scales(scales, found["features"], values)
+    if scale is not None:
+        factors = (scale,) * n_features
+    study = Study(identifier, scales=factors, **found, **agreed)
     write_study(study, output)
-    return study, (*notes, *identifier_notes(study))
+    return study, (*notes, *scale_notes, *identifier_notes(study))
 
 
 def identifier_notes(study: Study) -> tuple[str, ...]:
@@ -73,16 +83,16 @@ def identifier_notes(study: Study) -> tuple[str, ...]:
 
 def _features(
     names: PathLike | None, data: PathLike | None, options: ReadOptions
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the features as fields of a study, with units or grid if the data file says them, and notes."""
+) -> tuple[dict[str, Any], NDArray[Any] | None, tuple[str, ...]]:
+    """Return the features as fields of a study, with units or grid if the file says them; its values, and notes."""
     if names is not None and data is None:
-        return {"features": read_names(Path(names))}, ()
+        return {"features": read_names(Path(names))}, None, ()
     if data is None or names is not None:
         raise OptionError("a study needs its features: give either --features FILE or --from DATA.")
     if suffix_of(data) in IMAGES:
         mask = load_mask(data)
-        return {"features": voxel_names(mask.inside), "grid": mask.grid}, ()
+        return {"features": voxel_names(mask.inside), "grid": mask.grid}, None, ()
     table = read_data(data, drop_missing=True, options=options)
     if table.features is None:
         raise InputError(f"{data}: its columns have no names. Give them with --features FILE.")
-    return {"features": table.features, "units": table.units}, tuple(table.notes)
+    return {"features": table.features, "units": table.units}, table.values, tuple(table.notes)
