@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,9 @@ from typer.testing import CliRunner
 
 from fedica.cli import app
 from fedica.cli.pages import cli_page
-from fedica.exchange import read_study, write_contribution
+from fedica.exchange import read_folder, read_study, write_contribution
 from fedica.records import Contribution
+from fedica.report import headline
 from fedica.simulate import federation
 
 PROGRAM = [sys.executable, "-c", "from fedica.cli import main; main()"]
@@ -94,15 +97,28 @@ def test_aggregate_ends_with_whom_not_to_trust(place):
     shown = run("aggregate inbox -o result --components 3").stdout
     assert "client-5" in shown
     assert "outlying" in shown
-    assert "Not to be trusted: 1 outlying of 6 clients; weak: 0." in shown
+    assert "5 of 6 clients agree on 3 components; 1 is outlying: client-5" in " ".join(shown.split())
     assert "\x1b" not in shown
     without = run("aggregate inbox -o without --components 3 --exclude client-5").stdout
     assert "Against the aggregate with the withdrawn clients:" in without
     assert "clients that left: client-5" in without
     assert "withdrawn by the coordinator" in without
-    refused = run("aggregate inbox -o closed --components 3 --fail-on outlying", code=1)
-    assert "'client-5'" in refused.stderr
-    assert not Path("closed").exists()
+    failed = run("aggregate inbox -o doubted --components 3 --fail-on outlying", code=3)
+    assert "Not to be relied on: 1 of 6 clients is outlying: 'client-5'" in failed.stderr
+    assert Path("doubted/aggregate.safetensors").exists()
+    run("aggregate inbox -o fine --components 3 --exclude client-5 --fail-on outlying")
+
+
+def test_the_judgement_in_words_is_the_headline_of_the_report(place):
+    """On the terminal, in JSON and on the page: one sentence, the same."""
+    contribute_all()
+    shown = run("aggregate inbox -o result --components 3 --report").stdout
+    told = headline(read_folder("result").aggregate)
+    assert " ".join(str(told).split()) in " ".join(shown.split())
+    fields = json.loads(run("aggregate inbox -o other --components 3 --json").stdout)
+    assert (fields["headline"], fields["warning"]) == (str(told), told.warning)
+    page = unescape(re.sub(r"<[^>]+>", "", Path("result/report.html").read_text(encoding="utf-8")))
+    assert told.agreement in page
 
 
 def test_aggregate_writes_the_page_for_people_when_asked(place):

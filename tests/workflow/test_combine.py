@@ -66,7 +66,7 @@ def test_it_fails_closed(tmp_path, inbox):
         combine(inbox, tmp_path / "result", min_clients=6)
     combine(inbox, tmp_path / "fine", n_components=4, fail_on="outlying")
     add(inbox, stranger())
-    with pytest.raises(ContributionError, match=r"1 of 6 clients are outlying: 'stranger'.*Nothing was written"):
+    with pytest.raises(ContributionError, match=r"1 of 6 clients is outlying: 'stranger'.*Nothing was written"):
         combine(inbox, tmp_path / "result", n_components=4, fail_on="outlying")
     with pytest.raises(InputError, match="at least 2 clients"):
         combine(inbox / "client-1.safetensors", tmp_path / "result")

@@ -1,6 +1,7 @@
 """The command line: each command parses, calls one function of the library, and prints.
 
-Exit codes: 0 done; 1 the input was refused, with one clear sentence on stderr; 2 wrong usage; 130 stopped by Ctrl-C.
+Exit codes: 0 done; 1 the input was refused, with one clear sentence on stderr; 2 wrong usage; 3 done, but
+the result is not to be relied on (``aggregate --fail-on``); 130 stopped by Ctrl-C.
 A traceback is printed with --verbose alone, of an error that nobody expected.
 
 Modules of commands import what they compute with inside the command, so that help is quick.

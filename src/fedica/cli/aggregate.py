@@ -7,18 +7,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option, echo
 
 from fedica.cli.options import Choice, option
 from fedica.cli.output import Output, with_output
+from fedica.text import MAX_SENTENCE, show_text
 
 if TYPE_CHECKING:
     from fedica.records import Aggregate
     from fedica.workflow import Combined
 
+UNRELIABLE = 3
+"""Exit code of a result that is written and not to be relied on."""
+
 
 class FailOn(Choice):
-    """A verdict that stops everything."""
+    """A verdict on clients after which the result is not to be relied on."""
 
     outlying = "outlying"
     weak = "weak"
@@ -42,7 +46,7 @@ def aggregate(
     min_clients: Annotated[
         int, option("N", "Refuse a result of fewer clients; one alone would be exposed.", min=1)
     ] = 2,
-    fail_on: Annotated[FailOn | None, Option(help="Refuse a result with clients of this verdict.")] = None,
+    fail_on: Annotated[FailOn | None, Option(help="Exit with code 3 if a client has this verdict.")] = None,
     trust_keys: Annotated[Path | None, option("DIR", "Folder of public keys; only what they signed is taken.")] = None,
     study: Annotated[Path | None, option("FILE", "The study; contributions to another one are refused.")] = None,
     require_all: Annotated[
@@ -61,7 +65,9 @@ def aggregate(
     """Put all contributions together into one mixing matrix.
 
     A file that cannot be used is left out and named. Writes a folder: aggregate.safetensors goes back to the clients,
-    everything else is the coordinator's. Ends with the clients that are not to be trusted, and why.
+    everything else is the coordinator's. Ends with the clients that are not to be trusted, why, and a judgement in
+    words. With --fail-on, the exit code is 3 if the result is written but not to be relied on: a client has that
+    verdict, or the judgement warns.
     """
     from fedica.workflow import combine
 
@@ -76,7 +82,6 @@ def aggregate(
             random_state=random_state,
             exclude=exclude or (),
             min_clients=min_clients,
-            fail_on=fail_on,
             trust_keys=trust_keys,
             study=study,
             require_all=require_all,
@@ -91,17 +96,35 @@ def aggregate(
     out.notes(combined.notes)
     if out.result(_fields(combined, min_support)):
         _print(out, combined, min_support)
+    if fail_on is not None:
+        _fail(combined.aggregate, fail_on)
+
+
+def _fail(result: Aggregate, fail_on: FailOn) -> None:
+    """End with the exit code of a result that is written and not to be relied on, if it is one."""
+    from fedica.report import headline
+    from fedica.workflow.combine import FAIL_ON
+    from fedica.workflow.gates import doubted_clients
+
+    why = doubted_clients(result, FAIL_ON[fail_on]) or headline(result).warning
+    if why:
+        echo(f"Not to be relied on: {show_text(why, MAX_SENTENCE)}", err=True)
+        raise Exit(UNRELIABLE)
 
 
 def _fields(combined: Combined, min_support: int) -> dict[str, Any]:
     from fedica.exchange import published, summarise
+    from fedica.report import headline
 
     result = combined.aggregate
+    told = headline(result)
     return {
         **summarise(result, combined.provenance),
         "n_withheld": int((~published(result, min_support)).sum()),
         "path": combined.path,
         "change": _change_fields(combined),
+        "headline": str(told),
+        "warning": told.warning,
         "notes": list(combined.notes),
     }
 
@@ -141,22 +164,16 @@ def _print(out: Output, combined: Combined, min_support: int) -> None:
 
 
 def _print_doubted(out: Output, result: Aggregate) -> None:
-    """Print the clients that are not to be trusted, outlying ones first, and why; and whether nobody agrees."""
+    """Print the clients that are not to be trusted, outlying ones first, and why; then the headline of the report."""
     from fedica.report import headline
 
     doubted = sorted(
         (row for row in result.trust or () if row.verdict != "trusted"), key=lambda row: (row.verdict, -row.angle)
     )
+    if doubted:
+        out.table(["client", "<verdict", "<why"], [[row.client, row.verdict, row.reason] for row in doubted])
     told = headline(result)
-    if told.warning:
-        out.text(f"{told.agreement}. {told.warning}")
-    elif not doubted:
-        out.text("All clients agree: none is outlying or weak.")
-    if not doubted:
-        return
-    out.table(["client", "<verdict", "<why"], [[row.client, row.verdict, row.reason] for row in doubted])
-    n_out = sum(row.verdict == "outlying" for row in doubted)
-    out.text(f"Not to be trusted: {n_out} outlying of {len(result.clients)} clients; weak: {len(doubted) - n_out}.")
+    out.text(f"{told} {told.warning}".rstrip())
 
 
 def _change_lines(combined: Combined) -> list[str]:

@@ -15,7 +15,8 @@ HEAD = """# The commands
 This page is made from the commands by `python -m fedica.cli.pages > docs/cli.md`; a test checks that it is up to date.
 
 Exit codes: 0 done; 1 the input was refused, or something unexpected happened (`--verbose` then prints the traceback),
-with one sentence on stderr; 2 wrong usage; 130 stopped by Ctrl-C.
+with one sentence on stderr; 2 wrong usage; 3 done, but the result is not to be relied on (`fedica aggregate
+--fail-on`); 130 stopped by Ctrl-C.
 Results go to stdout, notes and progress to stderr. `fedica --install-completion` sets up completion for your shell.
 """
 

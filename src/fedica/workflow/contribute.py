@@ -168,10 +168,8 @@ def contribute(
         mixing=mixing,
         random_state=random_state,
     )
-    study_id = agreed.id if agreed else None
-    contribution = local.contribution(
-        name, features=table.features, study=study_id, strengths=with_strengths, **_reader_fields(table, agreed)
-    )
+    fields = {"study": agreed.id if agreed else None, **_reader_fields(table, agreed)}
+    contribution = local.contribution(name, features=table.features, strengths=with_strengths, **fields)
     contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed), serial=serial)
     if serial is None and output is not None:
         contribution = replace(contribution, serial=next_serial(contribution, output))

@@ -108,12 +108,18 @@ def check_enough(n_clients: int, min_clients: int, rejected: Sequence[Rejection]
 
 def check_verdicts(result: Aggregate, verdicts: tuple[str, ...]) -> None:
     """Refuse a result with clients of these verdicts."""
-    if verdicts and result.trust is not None:
-        doubted = [row for row in result.trust if row.verdict in verdicts]
-        if doubted:
-            raise ContributionError(
-                f"{len(doubted)} of {len(result.clients)} clients are {' or '.join(verdicts)}: "
-                f"{list_names([x.client for x in doubted])}. {doubted[0].client!r}: {doubted[0].reason}. "
-                "Nothing was written.",
-                doubted[0].client,
-            )
+    if sentence := doubted_clients(result, verdicts):
+        first = next(row.client for row in result.trust or () if row.verdict in verdicts)
+        raise ContributionError(f"{sentence} Nothing was written.", first)
+
+
+def doubted_clients(result: Aggregate, verdicts: tuple[str, ...]) -> str:
+    """Name the clients of these verdicts in one sentence; an empty text if there are none."""
+    doubted = [row for row in result.trust or () if row.verdict in verdicts]
+    if not doubted:
+        return ""
+    n_clients = len(result.clients)
+    return (
+        f"{len(doubted)} of {n_clients} clients {'is' if len(doubted) == 1 else 'are'} {' or '.join(verdicts)}: "
+        f"{list_names([x.client for x in doubted])}. {doubted[0].client!r}: {doubted[0].reason}."
+    )
