@@ -29,6 +29,7 @@ from fedica.cli.flower import app as flower
 from fedica.cli.inspect import inspect
 from fedica.cli.keygen import keygen
 from fedica.cli.local import local
+from fedica.cli.refine import refine
 from fedica.cli.report import report
 from fedica.cli.reproduce import app as reproduce
 from fedica.cli.simulate import simulate
@@ -107,10 +108,15 @@ EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
         "fedica aggregate inbox --study study.json --trust-keys keys --require-all -o result",
         "fedica aggregate inbox --exclude client-07 --fail-on outlying -o without-07",
         "fedica aggregate inbox late/client-31.safetensors --like result -o result-2",
+        "fedica aggregate second-inbox --refine result -o result-2",
     ),
     apply: (
         "fedica apply aggregate.safetensors data.csv -o sources.csv",
         "fedica apply aggregate.safetensors data.npy --study study.json -o sources.npy",
+    ),
+    refine: (
+        "fedica refine aggregate.safetensors data.csv -o client-07.safetensors",
+        "fedica refine aggregate.safetensors data.csv --study study.json --key client-07.key -o client-07.safetensors",
     ),
     export: (
         "fedica export result -o mixing.parquet",

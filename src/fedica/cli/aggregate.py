@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from typer import Argument, Exit, Option, echo
 
 from fedica.cli.options import Choice, option
 from fedica.cli.output import Output, with_output
-from fedica.text import MAX_SENTENCE, show_text
+from fedica.text import MAX_SENTENCE, list_names, show_text
 
 if TYPE_CHECKING:
     from fedica.records import Aggregate
@@ -57,6 +58,9 @@ def aggregate(
         int,
         option("N", "Withhold components in which fewer clients count; 1 publishes single clients' own atoms.", min=1),
     ] = 3,
+    refine: Annotated[
+        Path | None, option("RESULT", "Refine this result folder: FILE|DIR... are second messages, of fedica refine.")
+    ] = None,
     report: Annotated[
         bool, Option("--report", help="Write report.html into the result folder: one page for people.")
     ] = False,
@@ -69,26 +73,31 @@ def aggregate(
     words. With --fail-on, the exit code is 3 if the result is written but not to be relied on: a client has that
     verdict, or the judgement warns.
     """
-    from fedica.workflow import combine
+    from fedica.workflow import combine, refine_result
 
+    both: dict[str, Any] = {
+        "trust_keys": trust_keys,
+        "study": study,
+        "require_all": require_all,
+        "min_clients": min_clients,
+    }
+    first: dict[str, Any] = {
+        "n_components": components,
+        "method": method,
+        "affinity": affinity,
+        "weights": weights,
+        "random_state": random_state,
+        "exclude": exclude or (),
+        "like": like,
+        "min_support": min_support,
+    }
     with out:
-        combined = combine(
-            paths,
-            output,
-            n_components=components,
-            method=method,
-            affinity=affinity,
-            weights=weights,
-            random_state=random_state,
-            exclude=exclude or (),
-            min_clients=min_clients,
-            trust_keys=trust_keys,
-            study=study,
-            require_all=require_all,
-            like=like,
-            min_support=min_support,
-            progress=out.progress,
-        )
+        if refine is None:
+            combined = combine(paths, output, **first, **both, progress=out.progress)
+        else:
+            _check_unused(first)
+            combined = refine_result(refine, paths, output, **both, progress=out.progress)
+            min_support = combined.aggregate.options.get("min_support", min_support)
         if report:
             from fedica.report import write_report
 
@@ -110,6 +119,20 @@ def _fail(result: Aggregate, fail_on: FailOn) -> None:
     if why:
         echo(f"Not to be relied on: {show_text(why, MAX_SENTENCE)}", err=True)
         raise Exit(UNRELIABLE)
+
+
+def _check_unused(first: dict[str, Any]) -> None:
+    """Refuse options that decide on a first answer, and would do nothing to a second one."""
+    from fedica.errors import OptionError
+    from fedica.workflow import combine
+
+    defaults = signature(combine).parameters
+    given = [name for name, value in first.items() if value != defaults[name].default]
+    if given:
+        raise OptionError(
+            f"--{given[0].removeprefix('n_').replace('_', '-')} decides on the first answer; with --refine it would do "
+            "nothing. Leave it out."
+        )
 
 
 def _fields(combined: Combined, min_support: int) -> dict[str, Any]:
@@ -153,7 +176,7 @@ def _print(out: Output, combined: Combined, min_support: int) -> None:
     remarks = [("its atoms cancel" if a in degenerate else "") if goes[a] else "withheld" for a in range(r)]
     rows = [[str(a), str(result.support[a]), f"{result.spread[a]:.2f}", remarks[a]] for a in range(r)]
     out.table(["component", "clients", "spread in degrees", "<"], rows)
-    out.lines(*_change_lines(combined))
+    out.lines(*_change_lines(combined), *_refinement_lines(result))
     if result.rejected:
         out.table(["left out", "<why"], [[x.client, x.reason] for x in result.rejected])
     _print_doubted(out, result)
@@ -161,6 +184,16 @@ def _print(out: Output, combined: Combined, min_support: int) -> None:
         out.lines(f"{combined.path}: send aggregate.safetensors back to the clients, keep the rest.")
     else:
         out.lines(f"{combined.path}: nothing in it may go to the clients; keep it.")
+
+
+def _refinement_lines(result: Aggregate) -> list[str]:
+    """Return what became of second messages; nothing if there are none."""
+    refinement = result.refinement
+    if refinement is None:
+        return []
+    left_out = [f"  left out: {list_names(refinement.left_out)}"] if refinement.left_out else []
+    taken = "the components were turned" if refinement.taken else "the answer before stands"
+    return [f"Message {refinement.round} of each client: {taken}. {refinement.reason}", *left_out]
 
 
 def _print_doubted(out: Output, result: Aggregate) -> None:

@@ -11,13 +11,13 @@ from typer import Argument
 from fedica.cli.output import Output, with_output
 
 if TYPE_CHECKING:
-    from fedica.workflow import Field
+    from fedica.workflow import Contributed, Field, Scored
 
 
 @with_output
 def inspect(
     *,
-    files: Annotated[list[Path], Argument(metavar="FILE...", help="Contributions, aggregates, studies, keys.")],
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Messages of clients, aggregates, studies, keys.")],
     out: Output,
 ) -> None:
     """Check files and list every field in them.
@@ -46,3 +46,25 @@ def fields_json(fields: Iterable[Field]) -> dict[str, Any]:
 def print_fields(out: Output, fields: Iterable[Field]) -> None:
     """Print the fields of a file as a table."""
     out.table(["field", "bytes", "<value"], [[field.name, str(field.n_bytes), field.value] for field in fields])
+
+
+def show_message(out: Output, client: str, sent: Contributed | Scored) -> None:
+    """Show what leaves in a message, what it tells, and what does not leave."""
+    out.notes(sent.notes)
+    fields = {
+        "client": client,
+        "path": sent.path,
+        "n_bytes": len(sent.data),
+        "leaves": fields_json(sent.leaves),
+        "tells": list(sent.tells),
+        "stays": list(sent.stays),
+        "notes": list(sent.notes),
+    }
+    if out.result(fields):
+        out.lines("What leaves:" if sent.path else "What would leave (nothing was written):")
+        print_fields(out, sent.leaves)
+        out.lines(
+            *(f"  - {line}" for line in sent.tells), "What does not leave:", *(f"  - {line}" for line in sent.stays)
+        )
+        if sent.path:
+            out.lines("", f"{sent.path}: {len(sent.data)} bytes. Send this file to the coordinator.")

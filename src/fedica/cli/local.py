@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
-from fedica.cli.inspect import fields_json, print_fields
+from fedica.cli.inspect import show_message
 from fedica.cli.options import DATA, Independence, Mixing, option, with_read_options
 from fedica.cli.output import Output, with_output
 from fedica.formats import ReadOptions
-
-if TYPE_CHECKING:
-    from fedica.workflow import Contributed
 
 
 @with_output
@@ -91,25 +88,4 @@ def local(
                 [f"the names of these {len(names)} features leave: {list_names(names, 10)}."]
             ),
         )
-    _show(out, sent)
-
-
-def _show(out: Output, sent: Contributed) -> None:
-    out.notes(sent.notes)
-    fields = {
-        "client": sent.contribution.client,
-        "path": sent.path,
-        "n_bytes": len(sent.data),
-        "leaves": fields_json(sent.leaves),
-        "tells": list(sent.tells),
-        "stays": list(sent.stays),
-        "notes": list(sent.notes),
-    }
-    if out.result(fields):
-        out.lines("What leaves:" if sent.path else "What would leave (nothing was written):")
-        print_fields(out, sent.leaves)
-        out.lines(
-            *(f"  - {line}" for line in sent.tells), "What does not leave:", *(f"  - {line}" for line in sent.stays)
-        )
-        if sent.path:
-            out.lines("", f"{sent.path}: {len(sent.data)} bytes. Send this file to the coordinator.")
+    show_message(out, sent.contribution.client, sent)

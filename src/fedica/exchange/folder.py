@@ -29,7 +29,7 @@ from fedica.exchange.files import read_bounded, sha256
 from fedica.exchange.json_files import plain_bytes, read_plain
 from fedica.exchange.replace_folder import aside_of, replace_folder
 from fedica.exchange.tables import clients_table, components_table, mixing_table, rejected_table
-from fedica.records import Aggregate
+from fedica.records import Aggregate, Refinement
 from fedica.version import __version__
 
 SUMMARY = "fedica.summary"
@@ -162,12 +162,26 @@ def summarise(aggregate: Aggregate, provenance: Iterable[Provenance] = ()) -> di
         "verdicts": None if aggregate.trust is None else dict(sorted(Counter(aggregate.trust.verdict).items())),
         "kmeans_gamma": None if certificate is None else _finite(certificate.kmeans_gamma),
         "median_gap": None if certificate is None else _finite(float(certificate.median_gap.max())),
+        "refinement": _refinement_fields(aggregate.refinement),
         "clients": [
             {"client": x.client, "verdict": x.verdict, "kind": x.why.kind, "numbers": x.why.numbers, "reason": x.reason}
             for x in aggregate.trust or ()
         ],
         "rejected": [asdict(rejection) for rejection in first_rejections(aggregate.rejected)],
         "contributions": [asdict(origin) for origin in sorted(provenance, key=lambda origin: origin.client)],
+    }
+
+
+def _refinement_fields(refinement: Refinement | None) -> dict[str, Any] | None:
+    if refinement is None:
+        return None
+    return {
+        "round": refinement.round,
+        "taken": refinement.taken,
+        "reason": refinement.reason,
+        "turned_degrees": refinement.turned.tolist(),
+        "n_counted": len(refinement.counted),
+        "left_out": list(refinement.left_out),
     }
 
 

@@ -3,6 +3,6 @@
 from fedica.ica import SOLVERS, Whitening
 from fedica.local.estimator import LocalICA
 from fedica.local.recover import Recovered, cross_cumulants, recover
-from fedica.local.scores import score
+from fedica.local.scores import score, score_at
 
-__all__ = ["SOLVERS", "LocalICA", "Recovered", "Whitening", "cross_cumulants", "recover", "score"]
+__all__ = ["SOLVERS", "LocalICA", "Recovered", "Whitening", "cross_cumulants", "recover", "score", "score_at"]

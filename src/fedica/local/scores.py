@@ -75,13 +75,24 @@ def score(
     >>> refine(result, second).refinement.taken
     True
     """
+    return score_at(X, _rows_of_mixing(result, features), result, client=client, components=components)
+
+
+def score_at(
+    X: Any, mixing: Array, result: GlobalMatrix, *, client: str, components: Sequence[int] | None = None
+) -> Scores:
+    """Score data at the rows (d_k, r) of the global matrix that its columns belong to; otherwise as `score`."""
     if result.terms.independence == "features":
         raise OptionError(
             "a second message refines components that are independent over samples; those of this aggregate are "
             "independent over features (spatial ICA). Its first answer stands."
         )
     blocks = rows_of(X if is_lazy(X) or _is_number_table(X) else check_data(X))
-    mixing = _rows_of_mixing(result, features, blocks.n_features)
+    if mixing.shape[0] != blocks.n_features:
+        raise DataError(
+            f"data has {blocks.n_features} features; {mixing.shape[0]} were expected, those of the aggregate. Give "
+            "these features, in this order."
+        )
     labels = _components_of(mixing, components)
     unmixing = np.asarray(pinv(mixing[:, labels]), dtype=np.float64)
     with threads_for_blocks():
@@ -117,7 +128,7 @@ def _is_number_table(X: object) -> bool:
     return X.ndim == 2 and X.dtype.kind in "fiub" and min(X.shape) > 0
 
 
-def _rows_of_mixing(result: GlobalMatrix, features: Sequence[str] | None, n_columns: int) -> Array:
+def _rows_of_mixing(result: GlobalMatrix, features: Sequence[str] | None) -> Array:
     """Return the global matrix on the features of the data, in the order of its columns."""
     mixing, known = result.mixing, result.terms.features
     if features is not None and known is not None:
@@ -126,11 +137,6 @@ def _rows_of_mixing(result: GlobalMatrix, features: Sequence[str] | None, n_colu
         if foreign:
             raise DataError(f"the aggregate has no feature {foreign[0]!r}. Leave that column out.")
         mixing = mixing[[rows[name] for name in features]]
-    if mixing.shape[0] != n_columns:
-        raise DataError(
-            f"data has {n_columns} features; {mixing.shape[0]} were expected, those of the aggregate. Give these "
-            "features, in this order."
-        )
     return mixing
 
 

@@ -110,7 +110,7 @@ def apply_global(
         check_choice(Path(output).suffix, "the suffix of the output", WRITERS)
         check_output(output, [*files_of(aggregate), data, study, options.mask])
     public, agreed = as_public(aggregate), as_study(study)
-    _check_study(public, agreed)
+    check_study(public, agreed)
     if n_components is not None and not 1 <= n_components <= public.n_components:
         raise OptionError(f"the aggregate has {public.n_components} components; {n_components} were asked for.")
 
@@ -122,7 +122,7 @@ def apply_global(
     grid = public.terms.grid or (agreed.grid if agreed else None)
     check_grid(table.extra.get("grid"), grid, table.source, "the aggregate")
     X = np.asarray(scaled(table, agreed), dtype=np.float64)
-    mixing = _mixing_for(table, public, features)
+    mixing = mixing_for(table, public, features)
 
     tell("fitting ICA to its own samples, to compare")
     rng = generator(random_state)
@@ -144,7 +144,7 @@ def apply_global(
     return Applied(recovered, own, together, notes, os.fspath(output))
 
 
-def _mixing_for(table: Table, public: PublicAggregate, features: Sequence[str] | None) -> Array:
+def mixing_for(table: Table, public: PublicAggregate, features: Sequence[str] | None) -> Array:
     """Return the global matrix on the features that this client has; degenerate components are zero."""
     mixing = np.where(public.degenerate, 0.0, public.mixing)
     if features is None or table.features is None or len(table.features) == len(features):
@@ -179,7 +179,8 @@ def _compare(
     return float(own_mean), float(global_mean), few if halves[1].size < _ENOUGH_PER_R2 * r**2 else []
 
 
-def _check_study(public: PublicAggregate, study: Study | None) -> None:
+def check_study(public: PublicAggregate, study: Study | None) -> None:
+    """Refuse an aggregate of another study, or one whose study is not given."""
     if public.terms.study is not None and study is None:
         raise InputError(
             f"the aggregate belongs to study {public.terms.study!r}, whose scales the data must be multiplied by. "

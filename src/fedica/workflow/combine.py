@@ -31,7 +31,7 @@ from fedica.server.admission import check_not_empty, screen
 from fedica.server.missing_features import Filled, fill_features
 from fedica.text import list_names
 from fedica.workflow.contribute import Progress
-from fedica.workflow.gates import check_absent, check_enough, check_verdicts, keep_newest, read_inbox
+from fedica.workflow.gates import check_absent, check_complete, check_enough, check_verdicts, keep_newest, read_inbox
 from fedica.workflow.renumber import Change, keep_order
 
 FAIL_ON = {"outlying": ("outlying",), "weak": ("outlying", "weak")}
@@ -149,12 +149,12 @@ def combine(
     notes = (*older, *check_absent(trusted, agreed, _clients(received), rejected, require_all=require_all))
     kept = _withdraw(received, exclude)
     check_enough(len(_clients(kept)), min_clients, rejected)
-    _check_complete(rejected, require_all)
+    check_complete(rejected, require_all)
 
     tell(f"aggregating {len(kept)} contributions")
     settings = {"method": method, "affinity": affinity, "weights": weights, "random_state": random_state}
     result, filled = _aggregate(kept, n_components, agreed, settings)
-    _check_complete(result.rejected, require_all)
+    check_complete(result.rejected, require_all)
     withdrawn = [Rejection.because(name, "withdrawn") for name in exclude]
     result = replace(
         result,
@@ -198,11 +198,6 @@ def _withdraw(received: Sequence[Received], exclude: Sequence[str]) -> list[Rece
             f"there is no contribution of client {unknown[0]!r} to withdraw; got {list_names(sorted(present))}."
         )
     return [item for item in received if item.contribution.client not in exclude]
-
-
-def _check_complete(rejected: Sequence[Rejection], require_all: bool) -> None:
-    if require_all and rejected:
-        raise rejected[0].error("a contribution was refused, and all are required. ")
 
 
 def _aggregate(

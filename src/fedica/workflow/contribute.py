@@ -137,7 +137,7 @@ def contribute(
     """
     tell = progress or (lambda text: None)
     agreed, signing = as_study(study), as_signing_key(key)
-    name = _client_name(client, signing, output)
+    name = client_name(client, signing, output)
     columns = _columns(features, agreed)
     n_wanted = _n_components(n_components, agreed, columns)
     independence = _term("independence", independence, agreed, default="samples")
@@ -151,7 +151,7 @@ def contribute(
         data, columns=columns, drop_missing=drop_missing, keep=keep, units=units_of(agreed), options=options
     )
     n_samples, n_features = table.values.shape
-    _check_enough_samples(table, min_samples, agreed)
+    check_enough_samples(table, min_samples, agreed)
     check_grid(table.extra.get("grid"), agreed.grid if agreed else None, table.source, "the study")
     if show_names is not None and agreed is None and table.features is not None:
         show_names(table.features)
@@ -199,7 +199,8 @@ def scaled(table: Table, study: Study | None) -> Array:
     return np.asarray(table.values * np.array([factor[name] for name in table.features]), dtype=np.float64)
 
 
-def _check_enough_samples(table: Table, min_samples: int | None, study: Study | None) -> None:
+def check_enough_samples(table: Table, min_samples: int | None, study: Study | None) -> None:
+    """Refuse data with fewer samples than the client or the study wants."""
     n_samples = table.values.shape[0]
     least = max(2, study.min_samples if study else 2, check_int(min_samples or 2, "min_samples", minimum=2))
     if n_samples < least:
@@ -253,7 +254,7 @@ def declared_samples(n_samples: int, study: Study | None) -> int | None:
     return max(1, int(round(n_samples, -digits)))
 
 
-def _client_name(client: str | None, key: SigningKey | None, output: PathLike | None) -> str:
+def client_name(client: str | None, key: SigningKey | None, output: PathLike | None) -> str:
     """Return the name that was given, or whose key it is, or what the file is called: never the name of the data."""
     if client is not None:
         return client

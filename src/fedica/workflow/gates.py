@@ -106,6 +106,12 @@ def check_enough(n_clients: int, min_clients: int, rejected: Sequence[Rejection]
         )
 
 
+def check_complete(rejected: Sequence[Rejection], require_all: bool) -> None:
+    """Refuse to go on without a contribution that was refused, if all are required."""
+    if require_all and rejected:
+        raise rejected[0].error("a contribution was refused, and all are required. ")
+
+
 def check_verdicts(result: Aggregate, verdicts: tuple[str, ...]) -> None:
     """Refuse a result with clients of these verdicts."""
     if sentence := doubted_clients(result, verdicts):
