@@ -182,6 +182,6 @@ def test_the_commands(fed, place, tmp_path):
 
 def test_an_inbox_of_first_messages_is_no_inbox_of_second_ones(place, tmp_path):
     """Each is refused for what it is, and nothing is written."""
-    with pytest.raises(InputError, match="12 were refused.*expected a fedica.scores file"):
+    with pytest.raises(InputError, match=r"12 were refused.*expected a fedica\.scores file"):
         refine_result(place / "result", place / "inbox", tmp_path / "two")
     assert not (tmp_path / "two").exists()

@@ -115,14 +115,7 @@ def apply_global(
         raise OptionError(f"the aggregate has {public.n_components} components; {n_components} were asked for.")
 
     tell(f"reading {os.fspath(data)}")
-    features = public.terms.features or (agreed.features if agreed else None)
-    table = read_data(
-        data, columns=features, lacking_ok=True, drop_missing=drop_missing, units=units_of(agreed), options=options
-    )
-    grid = public.terms.grid or (agreed.grid if agreed else None)
-    check_grid(table.extra.get("grid"), grid, table.source, "the aggregate")
-    X = np.asarray(scaled(table, agreed), dtype=np.float64)
-    mixing = mixing_for(table, public, features)
+    table, X, mixing = read_for(public, data, agreed, drop_missing=drop_missing, options=options)
 
     tell("fitting ICA to its own samples, to compare")
     rng = generator(random_state)
@@ -144,7 +137,20 @@ def apply_global(
     return Applied(recovered, own, together, notes, os.fspath(output))
 
 
-def mixing_for(table: Table, public: PublicAggregate, features: Sequence[str] | None) -> Array:
+def read_for(
+    public: PublicAggregate, data: PathLike, study: Study | None, *, drop_missing: bool, options: ReadOptions
+) -> tuple[Table, Array, Array]:
+    """Read a client's data for a global matrix: the table, its values as the study scales them, the matrix on them."""
+    features = public.terms.features or (study.features if study else None)
+    table = read_data(
+        data, columns=features, lacking_ok=True, drop_missing=drop_missing, units=units_of(study), options=options
+    )
+    grid = public.terms.grid or (study.grid if study else None)
+    check_grid(table.extra.get("grid"), grid, table.source, "the aggregate")
+    return table, np.asarray(scaled(table, study), dtype=np.float64), _mixing_for(table, public, features)
+
+
+def _mixing_for(table: Table, public: PublicAggregate, features: Sequence[str] | None) -> Array:
     """Return the global matrix on the features that this client has; degenerate components are zero."""
     mixing = np.where(public.degenerate, 0.0, public.mixing)
     if features is None or table.features is None or len(table.features) == len(features):

@@ -30,18 +30,16 @@ from fedica.exchange.inputs import files_of
 from fedica.exchange.scores import SCORES
 from fedica.exchange.signatures import exposed_key_note
 from fedica.local import score_at
-from fedica.readers import ReadOptions, Table, read_data
+from fedica.readers import ReadOptions, Table
 from fedica.records import Rejection, Scores, Study
 from fedica.server import refine
-from fedica.workflow.apply import check_study, mixing_for
+from fedica.workflow.apply import check_study, read_for
 from fedica.workflow.combine import Combined
 from fedica.workflow.contribute import (
     Progress,
     check_enough_samples,
     client_name,
     declared_samples,
-    scaled,
-    units_of,
 )
 from fedica.workflow.gates import check_absent, check_complete, check_enough
 from fedica.workflow.inspect import Field, fields_of
@@ -134,15 +132,11 @@ def send_scores(
     check_study(public, agreed)
 
     tell(f"reading {os.fspath(data)}")
-    features = public.terms.features or (agreed.features if agreed else None)
-    table = read_data(
-        data, columns=features, lacking_ok=True, drop_missing=drop_missing, units=units_of(agreed), options=options
-    )
+    table, X, mixing = read_for(public, data, agreed, drop_missing=drop_missing, options=options)
     check_enough_samples(table, None, agreed)
 
     tell(f"scoring {table.values.shape[0]} samples at {public.n_components} components")
-    X = np.asarray(scaled(table, agreed), dtype=np.float64)
-    scores = score_at(X, mixing_for(table, public, features), public, client=name, components=components)
+    scores = score_at(X, mixing, public, client=name, components=components)
     scores = replace(scores, n_samples=_declared(scores, agreed))
     sent = scores_to_bytes(scores, key=signing)
     path = None
