@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fedica.arrays import unit
 from fedica.matching import match
@@ -16,6 +17,9 @@ REQUIRE_ALL = "FEDICA_REQUIRE_ALL"
 if REQUIRE_ALL in os.environ:
     pytest.importorskip = lambda name, **_options: importlib.import_module(name)
 
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")  # no test fails because a busy machine is slow
 
 NEEDS = {
     "Chromium": "apt-get install chromium chromium-driver; pip install selenium",
