@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedica import FederatedICA, LocalICA
+from fedica import FederatedICA, LocalICA, refine, score
 from fedica.errors import DataError, DataWarning, OptionError
+from fedica.evaluate import recovery_error
 from fedica.matching import match
+from fedica.simulate import federation as simulated
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +186,27 @@ def test_a_source_of_blocks_is_unmixed_block_by_block(federation):
     fed = FederatedICA(n_components=3, random_state=0).fit(X, groups=groups)
     blocks = fed.transform([X[:3000], X[3000:]])
     np.testing.assert_allclose(np.concatenate(list(blocks)), fed.transform(X), atol=1e-12)
+
+
+def test_a_second_round_is_refine_with_every_clients_scores():
+    """Twice the messages, less error; also of clients that are too small for a first message."""
+    sim = simulated(30, 3, n_samples=[3] * 5 + [80] * 25, law="laplace", condition=4.0, random_state=2)
+    names = np.array([client.name for client in sim.clients])[sim.groups]
+    settings = {"n_components": 3, "on_bad": "reject", "random_state": 0}
+    once = FederatedICA(**settings).fit(sim.X, groups=names)
+    twice = FederatedICA(**settings, rounds=2).fit(sim.X, groups=names)
+    scores = [score(client.X, once.aggregate_, client=client.name) for client in sim.clients]
+    np.testing.assert_array_equal(twice.atoms_, refine(once.aggregate_, scores).mixing)
+    assert once.aggregate_.refinement is None
+    assert twice.aggregate_.refinement.taken
+    errors = [recovery_error(fed.atoms_, sim.mixing).relative for fed in (once, twice)]
+    assert errors[1] < errors[0]
+    np.testing.assert_allclose(twice.transform(sim.X).std(axis=0), 1.0, atol=0.05)
+
+
+def test_rounds_are_checked_before_anything_is_fitted():
+    """A whole number of at least one; one for maps over features."""
+    with pytest.raises(OptionError, match="rounds must be a whole number of at least 1"):
+        FederatedICA(3, rounds=0).fit(np.zeros((4, 3)))
+    with pytest.raises(OptionError, match="rounds must be 1"):
+        FederatedICA(3, rounds=2, independence="features").fit(np.zeros((4, 3)))

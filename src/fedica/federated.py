@@ -13,12 +13,12 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from fedica.arrays import Array, RandomState, check_choice, generator
-from fedica.errors import DataError, DataWarning, InputError
-from fedica.local import LocalICA
+from fedica.arrays import Array, IntArray, RandomState, check_choice, check_int, generator
+from fedica.errors import DataError, DataWarning, InputError, OptionError
+from fedica.local import LocalICA, score
 from fedica.local.unmixing import Unmix, Unmixing
-from fedica.records import Contribution, Rejection
-from fedica.server import aggregate
+from fedica.records import Aggregate, Contribution, Rejection, Scores
+from fedica.server import aggregate, refine
 from fedica.server.admission import ON_BAD
 from fedica.text import list_names
 
@@ -43,6 +43,9 @@ class FederatedICA(Unmixing):
         As in `LocalICA`.
     method, affinity, weights : str
         As in `fedica.aggregate`.
+    rounds : int
+        How many messages each client sends: 1, its atoms alone; with 2 or more also its scores at the global matrix, by
+        which `fedica.refine` brings the accuracy of pooled data where clients are weak. For independence over samples.
     tol, max_iter : float, int
         When a client's solver stops, as in `LocalICA`.
     on_bad : {"raise", "reject"}
@@ -105,6 +108,7 @@ class FederatedICA(Unmixing):
         method: str = "consensus",
         affinity: str = "auto",
         weights: str | None = None,
+        rounds: int = 1,
         tol: float | None = None,
         max_iter: int = 500,
         on_bad: str = "raise",
@@ -118,6 +122,7 @@ class FederatedICA(Unmixing):
         self.method = method
         self.affinity = affinity
         self.weights = weights
+        self.rounds = rounds
         self.tol = tol
         self.max_iter = max_iter
         self.on_bad = on_bad
@@ -169,6 +174,7 @@ class FederatedICA(Unmixing):
             on_bad=self.on_bad,
             random_state=seed,
         )
+        self.aggregate_ = self._refined(self.aggregate_, data, clients, rows)
         self.n_iter_ = max(answer.n_iter for answer in answers)
         self.rejected_ = (*failed, *self.aggregate_.rejected)
         admitted, used = set(self.aggregate_.clients), np.ones(data.shape[0], dtype=np.bool_)
@@ -183,8 +189,22 @@ class FederatedICA(Unmixing):
         self.mixing_, self.components_ = self.atoms_ * scale, components / scale[:, None]
         return self
 
+    def _refined(
+        self, result: Aggregate, data: NDArray[Any], clients: Sequence[str], rows: Sequence[IntArray]
+    ) -> Aggregate:
+        """Refine a result with the second and further messages of all clients, also of those too small to fit."""
+        for _ in range(1, self.rounds):
+            jobs = (delayed(_score_client)(result, c, data[own]) for c, own in zip(clients, rows, strict=True))
+            result = refine(result, [scores for scores in Parallel(n_jobs=self.n_jobs)(jobs) if scores is not None])
+            assert result.refinement is not None
+            if not result.refinement.taken:
+                break
+        return result
+
     def _local(self) -> LocalICA:
         """Return what every client runs. Validate settings before fitting any client."""
+        if check_int(self.rounds, "rounds", minimum=1) > 1 and self.independence == "features":
+            raise OptionError("a second message is for independence over samples; with 'features' rounds must be 1.")
         local = LocalICA(
             self.n_components,
             solver=self.solver,
@@ -257,6 +277,14 @@ def _fit_client(
         return Answer(local.contribution(client, features=features), local.n_iter_, issues)
     except InputError as error:
         return Answer(Rejection.of_error(client, error, before=f"client {client!r}: "))
+
+
+def _score_client(result: Aggregate, client: str, rows: NDArray[Any]) -> Scores | None:
+    """Return the second message of one client; ``None`` for one whose rows could not be fitted, nor be scored."""
+    try:
+        return score(rows, result, client=client)
+    except InputError:
+        return None
 
 
 def _sent(answers: Sequence[Answer], on_bad: str) -> tuple[list[Contribution], list[Rejection]]:
