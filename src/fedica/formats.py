@@ -148,6 +148,7 @@ _EEG = ("highpass", "reference", "channel_types", "keep_bads")
 READERS: dict[str, Reader] = {
     ".npy": Reader("numpy_files.read_npy", "numpy array", ("transpose",)),
     ".npz": Reader("numpy_files.read_npz", "numpy archive", ("transpose",)),
+    ".mat": Reader("matlab.read_mat", "MATLAB file", ("transpose",)),
     ".csv": Reader("delimited.read_delimited", "text table", _TEXT),
     ".tsv": Reader("delimited.read_delimited", "text table", _TEXT),
     ".txt": Reader("delimited.read_delimited", "text table", _TEXT),

@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.io
 
 from fedica.errors import DataError, FedicaError, FormatError
 from fedica.readers import ReadOptions, read_data, registry
@@ -25,6 +26,10 @@ def _npy(path):
 
 def _npz(path):
     np.savez_compressed(path, X=X, features=list("abcd"))
+
+
+def _mat(path):
+    scipy.io.savemat(path, {"X": X, "features": list("abcd")})
 
 
 def _csv(path):
@@ -65,6 +70,7 @@ def _mutants(data, rng):
         ("a.npy", _npy),
         ("a.npz", _npz),
         ("a.csv", _csv),
+        ("a.mat", _mat),
         ("a.h5ad", _h5ad),
         ("a.parquet", _parquet),
         ("a.nii.gz", _nifti),

@@ -117,6 +117,30 @@ def test_missing_values_are_refused_with_counts_or_dropped(tmp_path):
         read_data(written(tmp_path, "a,b\n,1\n2,\n"), drop_missing=True)
 
 
+def test_an_empty_column_is_named(tmp_path):
+    """It is left out, or refused by its name where it is wanted: not every row."""
+    path = written(tmp_path, "a,b,c\n1,,3\n4,,6\n7,,9.5\n")
+    table = read_data(path)
+    assert (table.features, table.left_out) == (("a", "c"), {"b": "no value in any row"})
+    for drop in (False, True):
+        with pytest.raises(DataError, match=r"'b' must hold numbers; got no value in any row\. .*--features"):
+            read_data(path, columns=["a", "b"], drop_missing=drop)
+
+
+@pytest.mark.parametrize(
+    ("header", "complaint"),
+    [
+        ("FP1,cz ,Pz", "Did you mean 'FP1' for 'Fp1', 'cz' for 'Cz'"),
+        ("EEG Fp1,EEG Cz,Pz", "It has, among others"),
+        ("Fp-1,Cz,Pz", "Did you mean 'Fp-1' for 'Fp1'"),
+    ],
+)
+def test_another_spelling_is_asked_about(tmp_path, header, complaint):
+    """Case, blanks and signs in a header differ between programs."""
+    with pytest.raises(DataError, match=complaint):
+        read_data(written(tmp_path, f"{header}\n1,2,3\n4,5,6.5\n"), columns=["Fp1", "Cz", "Pz"])
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -19,7 +19,8 @@ from fedica.text import list_names
 _DAMAGED = (ValueError, TypeError, OSError, OverflowError, EOFError)
 _DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 _DATA_NAMES = ("X", "x", "data")
-_FEATURE_NAMES = ("features", "feature_names", "columns", "channels")
+FEATURE_NAMES = ("features", "feature_names", "columns", "channels")
+"""Names of the array with the names of the columns."""
 
 
 def read_npy(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
@@ -32,7 +33,7 @@ def read_npy(path: Path, columns: Sequence[str] | None, options: ReadOptions) ->
         raise
     except _DAMAGED as error:
         raise FormatError(f"{path}: it is not an array that numpy saved ({_short(error)}).") from error
-    return _sheet(array, None, path)
+    return array_sheet(array, None, path)
 
 
 def read_npz(path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
@@ -42,8 +43,8 @@ def read_npz(path: Path, columns: Sequence[str] | None, options: ReadOptions) ->
             raise FormatError(f"{path}: it is one array; give it the suffix .npy.")
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
-            chosen = _choose_array(names, path)
-            features = next((read_npz_array(archive, name) for name in _FEATURE_NAMES if name in names), None)
+            chosen = choose_array(names, path)
+            features = next((read_npz_array(archive, name) for name in FEATURE_NAMES if name in names), None)
             array = read_npz_array(archive, chosen)
     except FormatError:
         raise
@@ -51,7 +52,7 @@ def read_npz(path: Path, columns: Sequence[str] | None, options: ReadOptions) ->
         raise FormatError(f"{path}: it is not an archive that numpy saved ({_short(error)}).") from error
     except _DAMAGED_ARCHIVE as error:
         raise FormatError(f"{path}: the archive is damaged ({_short(error)}).") from error
-    return _sheet(array, features, path)
+    return array_sheet(array, features, path)
 
 
 def _starts_with(path: Path, start: bytes) -> bool:
@@ -59,9 +60,9 @@ def _starts_with(path: Path, start: bytes) -> bool:
         return stream.read(len(start)) == start
 
 
-def _choose_array(names: Sequence[str], path: Path) -> str:
+def choose_array(names: Sequence[str], path: Path) -> str:
     """Return the name of the array that is the data."""
-    tables = [name for name in names if name not in _FEATURE_NAMES]
+    tables = [name for name in names if name not in FEATURE_NAMES]
     chosen = [name for name in _DATA_NAMES if name in names] or (tables if len(tables) == 1 else [])
     if not chosen:
         raise FormatError(
@@ -71,7 +72,8 @@ def _choose_array(names: Sequence[str], path: Path) -> str:
     return chosen[0]
 
 
-def _sheet(array: NDArray[Any], features: NDArray[Any] | None, path: Path) -> Sheet:
+def array_sheet(array: NDArray[Any], features: NDArray[Any] | None, path: Path) -> Sheet:
+    """Return a sheet of an array (n_samples, n_features), with the names of its columns if there are any."""
     if array.dtype.kind not in "biuf":
         raise DataError(f"{path}: data must be real numbers, got an array of {array.dtype!s:.60}.")
     if array.ndim != 2 or 0 in array.shape:

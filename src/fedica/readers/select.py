@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,10 @@ def _by_name(sheet: Sheet, source: str, columns: Sequence[str], *, lacking_ok: b
     place, asked = {name: k for k, name in enumerate(names)}, set(columns)
     lacking = [name for name in columns if name not in place and name not in sheet.unusable]
     if lacking and (not lacking_ok or len(lacking) == len(columns)):
-        others = list(islice((name for name in names if name not in asked), 5))
+        others = [name for name in (*names, *sheet.left_out) if name not in asked]
         raise DataError(
             f"{source}: {len(lacking)} of {len(columns)} wanted features are not there: {list_names(lacking)}. "
-            + (f"It has, among others, {list_names(others)}. " if others else "")
+            + (_likely_names(lacking, others) or (f"It has, among others, {list_names(others)}. " if others else ""))
             + "Rename the columns; or list those that you have in a file, and give it with --features."
         )
     wanted = tuple(name for name in columns if name in place)
@@ -77,12 +77,25 @@ def _by_name(sheet: Sheet, source: str, columns: Sequence[str], *, lacking_ok: b
     return values, wanted, dict.fromkeys(rest, "not wanted"), tuple(notes)
 
 
+def _likely_names(lacking: Sequence[str], names: Sequence[str]) -> str:
+    """Return a sentence with the columns that may be meant: another spelling of what lacks, or nearly that."""
+    spelt = {identifiers.plain(name).replace(" ", ""): name for name in reversed(names)}
+    meant = []
+    for name in lacking[:5]:
+        near = get_close_matches(identifiers.plain(name).replace(" ", ""), spelt, 1, cutoff=0.8)
+        meant += [f"{spelt[near[0]]!r} for {name!r}"] if near and spelt[near[0]] != name else []
+    return f"Did you mean {', '.join(meant)}? " if meant else ""
+
+
 def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
     """Leave out columns that look like identifiers or dates, with a note each."""
     left_out = dict(sheet.left_out)
     names = sheet.names or tuple(f"column {k + 1}" for k in range(sheet.values.shape[1]))
     kept = []
     for k, name in enumerate(names):
+        if _is_empty(sheet.values[:, k]):
+            left_out[name] = "no value in any row"
+            continue
         why = "" if sheet.measured else suspicion(name if sheet.names else "", sheet.values[:, k], first=k == 0)
         if why and not (keep is not None and keep(name, why)):
             left_out[name] = why
@@ -94,6 +107,11 @@ def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
     if set(left_out) - set(sheet.left_out):
         notes.append("to keep a column that was left out, list the columns to use in a file and give it as --features.")
     return values, tuple(names[k] for k in kept) if sheet.names else None, left_out, tuple(notes)
+
+
+def _is_empty(column: NDArray[Any]) -> bool:
+    """Whether a column has no value at all; a quick look at its first row, then all."""
+    return column.dtype.kind == "f" and column.size > 0 and bool(np.isnan(column[0]) and np.isnan(column).all())
 
 
 def _left_out_notes(left_out: dict[str, str]) -> list[str]:
@@ -153,6 +171,13 @@ def drop_or_refuse_missing(
     n_bad = int(values.shape[0] - whole.sum())
     if n_bad == 0:
         return values, whole
+    empty = [k for k in range(counts.size) if counts[k] == values.shape[0]]
+    if empty and values.shape[1] > 1:
+        names = features or tuple(f"column {k + 1}" for k in range(counts.size))
+        raise DataError(
+            f"{source}: {list_names([names[k] for k in empty])} must hold numbers; got no value in any row. Fill "
+            f"{'it' if len(empty) == 1 else 'them'}, or list the other columns in a file and give it with --features."
+        )
     if not drop:
         worst = np.argsort(-counts, kind="stable")[: min(5, np.count_nonzero(counts))]
         names = features or tuple(f"column {k + 1}" for k in range(counts.size))

@@ -153,8 +153,6 @@ def contribute(
     n_samples, n_features = table.values.shape
     check_enough_samples(table, min_samples, agreed)
     check_grid(table.extra.get("grid"), agreed.grid if agreed else None, table.source, "the study")
-    if show_names is not None and agreed is None and table.features is not None:
-        show_names(table.features)
 
     tell(f"fitting ICA to {n_samples} samples of {n_features} features")
     X = scaled(table, agreed)
@@ -176,6 +174,8 @@ def contribute(
     key_notes = exposed_key_note(key) if isinstance(key, str | os.PathLike) else ()
     notes = (*key_notes, *_study_notes(agreed), *table.notes, *fit_notes, *_model_notes(table, X, contribution))
     sent = contribution_to_bytes(contribution, key=signing)
+    if show_names is not None and agreed is None and table.features is not None:
+        show_names(table.features)
     path = _write(sent, output, tell) if write else None
     leaves, stays = fields_of(sent, CONTRIBUTION, name), _stays(table, contribution)
     return Contributed(contribution, sent, path, leaves, _tells(contribution), stays, notes)
