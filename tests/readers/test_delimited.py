@@ -47,6 +47,22 @@ def test_many_ways_to_write_one_table(tmp_path, text, name):
     assert table.features == ("a", "b")
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("1\u202f234,5", "12,25", "1\u00a0234\u00a0567"),  # French
+        ("1.234,5", "12,25", "1.234.567"),  # German
+        ("1'234.5", "12.25", "1'234'567"),  # Swiss
+        ("1,234.5", "12.25", "1,234,567"),  # English
+        ("1 234.5", "12.25", "1 234 567"),
+    ],
+)
+def test_thousands_that_can_be_read_in_one_way(tmp_path, cells):
+    """Numbers as spreadsheets write them in several languages."""
+    table = read_data(written(tmp_path, "a;b;c\n" + ";".join(cells) + "\n0;0;0\n"))
+    np.testing.assert_array_equal(table.values, [[1234.5, 12.25, 1234567], [0, 0, 0]])
+
+
 def test_a_table_without_names_has_none(tmp_path):
     """A first row of numbers is data."""
     table = read_data(written(tmp_path, "1.5,-2.25\n0.5,3\n2,4.125\n"))

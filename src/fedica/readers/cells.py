@@ -14,6 +14,11 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-",
 """Spellings of a missing value, in lower case."""
 _COMMA_NUMBER = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+_BLANKS = " \u00a0\u202f'’"
+_GROUPED = re.compile(
+    rf"[+-]?\d{{1,3}}(?:(?:[{_BLANKS}]\d{{3}})+(?:[.,]\d+)?|(?:\.\d{{3}})+,\d+|(?:,\d{{3}})+\.\d+|(?:\.\d{{3}}){{2,}}|(?:,\d{{3}}){{2,}})"
+)
+"""Numbers whose thousands are separated so that they can be read in one way alone: 1 234,5; 1.234,5; 1,234.5."""
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*|\d{1,2}:\d{2}(:\d{2})?.*")
 
 
@@ -28,11 +33,24 @@ class Decimals:
 
     def read(self, cell: str) -> float | None:
         """Return the number with a decimal comma that the cell holds, if it is one."""
+        if _GROUPED.fullmatch(cell):
+            return self._read_grouped(cell)
         if not _COMMA_NUMBER.fullmatch(cell):
             return None
         self.comma = self.comma or cell
         self._sure = self._sure or not _THOUSANDS.fullmatch(cell)
         return float(cell.replace(",", "."))
+
+    def _read_grouped(self, cell: str) -> float:
+        """Return a number without the separators of its thousands; its decimal sign is the last one, if any."""
+        text = re.sub(f"[{_BLANKS}]", "", cell)
+        last = max(text.rfind("."), text.rfind(","))
+        if last < 0 or text.count(text[last]) > 1:
+            return float(text.replace(".", "").replace(",", ""))
+        self.point = self.point or text[last] == "."
+        if text[last] == ",":
+            self.comma, self._sure = self.comma or cell, True
+        return float(text[:last].replace(".", "").replace(",", "") + "." + text[last + 1 :])
 
     def check(self, source: str) -> None:
         """Refuse a file whose commas could mean two things."""
