@@ -49,7 +49,7 @@ def test_swapping_names_changes_no_bit_of_the_result(make_federation):
     """What goes back to the clients cannot depend on who is called what."""
     contributions, _, _ = make_federation(5, 9, noise=0.1)
     swapped = [Contribution(b.client, a.atoms, 1000) for a, b in zip(contributions, contributions[::-1], strict=True)]
-    for method in METHODS:
+    for method in (name for name, method in METHODS.items() if method.matches_atoms):
         one, other = aggregate(contributions, 5, method=method), aggregate(swapped, 5, method=method)
         assert np.array_equal(one.mixing, other.mixing)
         assert np.array_equal(one.spread, other.spread)

@@ -173,12 +173,18 @@ VERDICT_KINDS = {
     "few-matches": Wording(_few_matches, clauses=(_copies,)),
     "no-match": Wording("none of its {n_atoms} atoms matches a component", _likeness, (_copies,)),
     "other-basis": Wording(_other_basis, clauses=(_copies,)),
+    "little-explained": Wording(
+        "the components explain {explained:.1%} of its variance, of the typical client's {usual:.1%}: much is its own, "
+        "such as movement",
+        _likeness,
+        BESIDES,
+    ),
     "not-judged": Wording("the method {method!r} judges no client"),
 }
 """Why a client is trusted, weak or outlying. Numbers: ``angle`` (degrees), ``likeness``, ``chance`` (median cosines),
 ``n_atoms``, ``n_matched``, ``n_possible``, ``usual_matches`` (of the clients: 10%, 50%, 90%), ``n_unmatched``,
 ``missing`` (components), ``n_samples`` (0: not declared), ``n_copies`` (clients that sent the same atoms),
-``n_agreeing`` (other outlying clients that share its basis)."""
+``n_agreeing`` (other outlying clients that share its basis), ``explained``, ``usual`` (shares of variance)."""
 
 
 # Of contributions that are left out.

@@ -15,7 +15,7 @@ from fedica.server.admission import Admitted, admit
 from fedica.server.agreement import angles_to
 from fedica.server.centres import WEIGHTS, count_clients, count_weighted_clients
 from fedica.server.choose_n_components import choose_components
-from fedica.server.methods import AFFINITIES, METHODS, Method, Options, Outcome
+from fedica.server.methods import AFFINITIES, METHODS, Judgement, Method, Options, Outcome
 from fedica.server.trust import assess
 from fedica.threads import threads_for_blocks
 
@@ -43,9 +43,11 @@ def aggregate(
         r, the number of components. By default the number that most clients agree on, the gap in the spectrum, or the
         number that replicate; components are then dropped that one client supports alone, or fewer than half as many
         as support the typical one.
-    method : {"consensus", "srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median"}
-        Ours, which withstands hostile clients; Algorithm 1 of the paper to the letter; or what the paper compares it
-        with.
+    method : {"consensus", "srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median", "group"}
+        Ours, which withstands hostile clients; Algorithm 1 of the paper to the letter; what the paper compares it with;
+        or "group", for spatial contributions of clients that cannot separate the components alone: their spans are
+        pooled, and one ICA finds the components. It uses the strengths that contributions may carry; those without
+        count as plain projectors.
     affinity : {"auto", "absolute", "squared"}
         Of two atoms: the paper's absolute inner product, in time that grows with the square of the number of atoms; or
         its square, in linear time. "auto" is "squared" for "consensus", and for the paper's methods "absolute" up to
@@ -109,6 +111,8 @@ def aggregate(
     with threads_for_blocks():
         if n_components is not None:
             return _run(chosen, admitted, options, n_components, "given")
+        if chosen.choose is not None:
+            return _run(chosen, admitted, options, chosen.choose(admitted, options), "shuffled")
         result = _run(chosen, admitted, options, *choose_components(admitted, n_init=n_init, rng=rng))
         n_supported = int((result.support >= max(2.0, np.median(result.support) / 2)).sum())
         if 0 < n_supported < result.n_components and len(admitted.clients) > 1:  # one client alone is no support
@@ -142,11 +146,8 @@ def _run(method: Method, admitted: Admitted, options: Options, r: int, source: s
 
 def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_used: dict[str, object]) -> Aggregate:
     """Put components in their order (support, then spread) and sign (largest entry positive), and clients by name."""
-    r, labels, embedding = found.centres.shape[1], found.labels, found.embedding
-    mixing = unit(found.centres)
-    spread = group_medians(angles_to(admitted.atoms, mixing, labels), labels, r, empty=90.0)
-    support = count_clients(labels, admitted.client_of_atom, r)
-    trust = assess(admitted, found.centres, found.weights, found.assignment, found.drawn)
+    mixing, labels = unit(found.centres), found.labels
+    judged = found.judgement or _judge_by_atoms(admitted, found)
     by_name, place, atom_order = _by_name(admitted)
     result = Aggregate(
         mixing=mixing,
@@ -155,20 +156,33 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
         signs=found.signs[atom_order],
         clients=tuple(admitted.clients[k] for k in by_name),
         client_of_atom=place,
-        spectrum=np.zeros(0) if embedding is None else embedding.spectrum,
-        support=support,
-        spread=spread,
-        trust=trust.rows(by_name),
+        spectrum=judged.spectrum,
+        support=judged.support,
+        spread=judged.spread,
+        trust=judged.trust.rows(by_name),
         rejected=admitted.rejected,
         method=method,
-        options={**options_used, "affinity_residual": 0.0 if embedding is None else embedding.residual},
+        options={**options_used, **judged.options},
         atoms=_in_order(admitted, atom_order),
         terms=admitted.terms,
         certificate=found.certificate,
-        weighted_support=count_weighted_clients(labels, found.weights, admitted.client_of_atom, r),
+        weighted_support=judged.weighted_support,
     )
-    order = np.lexsort((spread, -support))
+    order = np.lexsort((judged.spread, -judged.support))
     return result.renumbered(order, fix_signs(mixing)[1][order])
+
+
+def _judge_by_atoms(admitted: Admitted, found: Outcome) -> Judgement:
+    """Judge components and clients by the atoms of each group."""
+    r, labels, owner, embedding = found.centres.shape[1], found.labels, admitted.client_of_atom, found.embedding
+    return Judgement(
+        trust=assess(admitted, found.centres, found.weights, found.assignment, found.drawn),
+        support=count_clients(labels, owner, r),
+        weighted_support=count_weighted_clients(labels, found.weights, owner, r),
+        spread=group_medians(angles_to(admitted.atoms, unit(found.centres), labels), labels, r, empty=90.0),
+        spectrum=np.zeros(0) if embedding is None else embedding.spectrum,
+        options={"affinity_residual": 0.0 if embedding is None else embedding.residual},
+    )
 
 
 def _in_order(admitted: Admitted, atom_order: IntArray | slice) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
 from fedica.blocks import Drawn, draw_clients
-from fedica.records import Certificate
+from fedica.records import Certificate, Trust
 from fedica.server.admission import Admitted
 from fedica.server.agreement import matched_atoms
 from fedica.server.assign import Assignment, assign_atoms
@@ -24,6 +25,7 @@ from fedica.server.centres import (
 from fedica.server.clusters import check_no_empty, kmeans
 from fedica.server.consensus import find_consensus, finish_consensus
 from fedica.server.embedding import EMBEDDINGS, Embedding
+from fedica.server.group import choose_n_directions, find_group, judge_group
 from fedica.server.signs import align_signs
 
 AFFINITIES = ("auto", *EMBEDDINGS)
@@ -40,6 +42,32 @@ class Options:
     n_init: int
     seed: int | None
     rng: np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What holds of components and clients.
+
+    Parameters
+    ----------
+    trust : Trust
+        Of each client.
+    support, weighted_support : ndarray of shape (r,)
+        How many clients have each component, and how many count in it.
+    spread : ndarray of shape (r,)
+        Typical angle of a component to the clients that have it, in degrees.
+    spectrum : ndarray
+        Leading eigenvalues, largest first.
+    options : mapping
+        What the result says of how it came about.
+    """
+
+    trust: Trust
+    support: IntArray
+    weighted_support: IntArray
+    spread: Array
+    spectrum: Array
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +88,8 @@ class Outcome:
         The atoms against the centres.
     drawn : Drawn
         The clients in the random order in which some of them were looked at first.
+    judgement : Judgement, optional
+        Of the method itself; ``None``: the atoms of each group decide.
     """
 
     centres: Array
@@ -70,6 +100,7 @@ class Outcome:
     certificate: Certificate
     assignment: Assignment
     drawn: Drawn
+    judgement: Judgement | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +119,11 @@ class Method:
         Whether it is one of the paper's.
     centres_groups : bool
         Whether a component is the centre of a group of aligned atoms, so that their scatter tells its error.
+    matches_atoms : bool
+        Whether it works out which atom of which client is which component, for any contributions; one that pools spans
+        needs spatial ones.
+    choose : callable, optional
+        From the admitted atoms and the options to the number of components; by default `choose_components`.
     """
 
     name: str
@@ -95,6 +131,8 @@ class Method:
     auto_affinity: str = "absolute"
     in_paper: bool = True
     centres_groups: bool = False
+    matches_atoms: bool = True
+    choose: Callable[[Admitted, Options], int] | None = None
 
     def settled_affinity(self, affinity: str, n_atoms: int) -> str:
         """Return the affinity to use with this number of atoms: "absolute" or "squared"."""
@@ -176,6 +214,31 @@ def _naive(combine: Callable[..., Array]) -> Callable[[Admitted, int, Options], 
     return run
 
 
+def _group(admitted: Admitted, r: int, options: Options) -> Outcome:
+    """Pool the spans, then one spatial ICA: see `fedica.server.group`."""
+    found = find_group(admitted, r, client_weights(admitted.n_samples, options.weights), options.rng)
+    trust, support, spread = judge_group(admitted, found)
+    weights = found.weights[admitted.client_of_atom]
+    assignment, labels = _match_to(admitted, found.components, weights)
+    with_strengths = sum(gram is not None for gram in admitted.grams)
+    told = {"n_with_strengths": with_strengths, "n_plain_projectors": len(admitted.clients) - with_strengths}
+    return Outcome(
+        found.components,
+        labels,
+        assignment.signs,
+        weights,
+        None,
+        Certificate(None, None, np.zeros(r)),
+        assignment,
+        draw_clients(admitted.atoms, admitted.client_of_atom, np.random.default_rng(0)),
+        Judgement(trust, support, support, spread, found.eigenvalues, told),
+    )
+
+
+def _choose_for_group(admitted: Admitted, options: Options) -> int:
+    return choose_n_directions(admitted, client_weights(admitted.n_samples, options.weights))
+
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -185,6 +248,7 @@ METHODS: dict[str, Method] = {
         Method("sf-ica", _spectral("mean", align=True), centres_groups=True),
         Method("naive-mean", _naive(np.mean)),
         Method("naive-median", _naive(np.median)),
+        Method("group", _group, in_paper=False, matches_atoms=False, choose=_choose_for_group),
     )
 }
-"""All methods by name: ours first, then Algorithm 1 of the paper and what the paper compares it with."""
+"""All methods by name: ours first, then Algorithm 1 of the paper, what the paper compares it with, and group ICA."""

@@ -26,6 +26,7 @@ from fedica.exchange import (
 )
 from fedica.exchange.files import check_output
 from fedica.records import Aggregate, Rejection, Study
+from fedica.server import METHODS
 from fedica.server import aggregate as run_aggregate
 from fedica.server.admission import check_not_empty, screen
 from fedica.server.missing_features import Filled, fill_features
@@ -99,7 +100,8 @@ def combine(
     output : path-like, optional
         The result folder; ``None``: nothing is written.
     n_components, method, affinity, weights, random_state
-        As in `fedica.aggregate`; the study's number of components holds unless another is given.
+        As in `fedica.aggregate`; the study's number of components holds unless another is given, or the
+        method pools spans: the study then says how many maps a client sends.
     exclude : sequence of str
         Clients to withdraw; ``change`` then tells what the result would have been with them.
     min_clients : int
@@ -204,8 +206,9 @@ def _aggregate(
     items: Sequence[Received], n_components: int | None, study: Study | None, settings: dict[str, Any]
 ) -> tuple[Aggregate, Filled]:
     """Bring the contributions that fit to the same features and aggregate them; rejections name the file."""
-    if n_components is None and study is not None:
-        n_components = study.n_components
+    chosen = METHODS.get(settings["method"])
+    if n_components is None and study is not None and (chosen is None or chosen.matches_atoms):
+        n_components = study.n_components  # where spans are pooled, clients send more maps than there are components
     screened = screen([item.contribution for item in items], study=study, may_lack_features=True)
     check_not_empty(screened)
     filled = fill_features(screened.contributions, features=screened.features, n_components=n_components)

@@ -41,6 +41,8 @@ class Admitted:
         What they agree on.
     rejected : tuple of Rejection
         Who was refused, and why.
+    grams, noise_floors : tuple
+        Strengths of each of the K clients: the Gram matrix that it sent, or ``None``, and its noise floor, or 0.
     source_array : array, optional
         What ``atoms`` reads, where that must not be copied: the atoms of an `AtomArray`, which stay in their order.
     """
@@ -51,6 +53,8 @@ class Admitted:
     n_samples: IntArray
     terms: Terms
     rejected: tuple[Rejection, ...]
+    grams: tuple[Array | None, ...]
+    noise_floors: tuple[float, ...]
     source_array: Any = None
 
 
@@ -110,6 +114,8 @@ def _stack(screened: Screened) -> Admitted:
             grid=contributions[0].grid,
         ),
         rejected=screened.rejected,
+        grams=tuple(c.gram for c in contributions),
+        noise_floors=tuple(c.noise_floor or 0.0 for c in contributions),
     )
 
 
@@ -143,5 +149,7 @@ def _admit_array(array: AtomArray) -> Admitted:
             study=array.study,
         ),
         rejected=(),
+        grams=(None,) * len(array.clients),
+        noise_floors=(0.0,) * len(array.clients),
         source_array=array.atoms,
     )
