@@ -110,7 +110,7 @@ def test_eeg(tmp_path, monkeypatch):
     from eeg_simulated import dipole_maps, simulated_raw
 
     monkeypatch.chdir(tmp_path)
-    for seed, name in enumerate(["a.set", "b.vhdr", "c.set"]):
+    for seed, name in enumerate(["a.set", "b.vhdr", "c.set", "d.set"]):
         raw = simulated_raw(dipole_maps(5), seed, n_samples=6000, extra=False)
         mne.export.export_raw(name, raw, verbose="ERROR")
     run_script("eeg.txt")

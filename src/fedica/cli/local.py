@@ -17,7 +17,7 @@ from fedica.formats import ReadOptions
 @with_read_options
 def local(
     *,
-    data: Annotated[Path, Argument(metavar="DATA", help=DATA)],
+    data: Annotated[list[Path], Argument(metavar="DATA...", help=f"{DATA} Several files are joined.")],
     output: Annotated[Path, option("FILE", "The contribution to write: CLIENT.safetensors.", "--output", "-o")],
     study: Annotated[Path | None, option("FILE", "The study to follow; what does not fit it is refused.")] = None,
     client: Annotated[str | None, option("NAME", "Name of this client; by default that of its key or of FILE.")] = None,

@@ -74,6 +74,8 @@ class Table:
         How the data was prepared, where the server must know it: fields of the contribution.
     labels : tuple of str, optional
         Labels of the rows, if the file has them: they never leave the client.
+    n_files : int
+        How many files the data is from.
     """
 
     values: NDArray[Any]
@@ -85,3 +87,4 @@ class Table:
     units: tuple[str, ...] | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] | None = None
+    n_files: int = 1

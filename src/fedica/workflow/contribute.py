@@ -16,7 +16,7 @@ from fedica.exchange import SigningKey, as_signing_key, as_study, contribution_t
 from fedica.exchange.contributions import CONTRIBUTION, next_serial
 from fedica.exchange.files import check_output, write_atomic
 from fedica.exchange.signatures import exposed_key_note
-from fedica.readers import ReadOptions, Table, read_data, suffix_of
+from fedica.readers import ReadOptions, Table, read_files, suffix_of
 from fedica.readers.grids import check_grid
 from fedica.readers.select import Keep
 from fedica.readers.voxels import SUFFIXES as IMAGES
@@ -63,7 +63,7 @@ class Contributed:
 
 
 def contribute(
-    data: PathLike,
+    data: PathLike | Sequence[PathLike],
     output: PathLike | None = None,
     *,
     client: str | None = None,
@@ -89,8 +89,8 @@ def contribute(
 
     Parameters
     ----------
-    data : path-like
-        The data, in any format of `fedica.readers`.
+    data : path-like, or sequence of path-like
+        The data, in any format of `fedica.readers`; of several files with the same features, the rows are joined.
     output : path-like, optional
         The file to write; ``None``: nothing is written.
     client : str, optional
@@ -136,6 +136,7 @@ def contribute(
         What leaves, what stays, and what was noticed.
     """
     tell = progress or (lambda text: None)
+    files = [data] if isinstance(data, str | os.PathLike) else list(data)
     agreed, signing = as_study(study), as_signing_key(key)
     name = client_name(client, signing, output)
     columns = _columns(features, agreed)
@@ -144,11 +145,11 @@ def contribute(
     mixing = _term("mixing", mixing, agreed, default="general")
     with_strengths = _with_strengths(strengths, agreed)
     if output is not None:
-        check_output(output, [data, study, key, options.mask])
+        check_output(output, [*files, study, key, options.mask])
 
-    tell(f"reading {os.fspath(data)}")
-    table = read_data(
-        data, columns=columns, drop_missing=drop_missing, keep=keep, units=units_of(agreed), options=options
+    tell(f"reading {', '.join(map(str, files))}")
+    table = read_files(
+        files, columns=columns, drop_missing=drop_missing, keep=keep, units=units_of(agreed), options=options
     )
     n_samples, n_features = table.values.shape
     check_enough_samples(table, min_samples, agreed)
@@ -323,7 +324,9 @@ def _stays(table: Table, contribution: Contribution) -> tuple[str, ...]:
         "the recovered sources, and every mean"
         + (", variance and covariance" if contribution.gram is None else "")
         + " of the data",
-        f"the name and place of the file {Path(table.source).name!r}",
+        f"the names and places of the {table.n_files} files"
+        if table.n_files > 1
+        else f"the name and place of the file {Path(table.source).name!r}",
     ]
     if contribution.n_samples != n_samples:
         stays.append(f"the exact number of samples, {n_samples}")

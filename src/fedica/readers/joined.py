@@ -1,0 +1,80 @@
+"""Several files of one client -> one table: their rows one below the other, once their features are the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedica.arrays import PathLike
+from fedica.errors import DataError, InputError
+from fedica.readers.registry import read_data
+from fedica.readers.sheet import Table
+from fedica.text import list_names
+
+
+def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = None, **options: Any) -> Table:
+    """Read one or more files of a client, and join their rows.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+        The files, all with the same features and prepared alike. The first tells which columns are taken.
+    columns : sequence of str, optional
+        As in `read_data`.
+    **options
+        Further arguments of `read_data`.
+
+    Raises
+    ------
+    DataError
+        If a file lacks a feature of the first, or has others, other units or another preparation.
+    """
+    if len({os.path.realpath(path) for path in paths}) < max(len(paths), 1):
+        raise InputError(
+            f"data must be in one or more different files; got {list_names([str(path) for path in paths])}."
+        )
+    first = read_data(paths[0], columns=columns, **options)
+    if len(paths) == 1:
+        return first
+    wanted = columns if columns is not None else first.features
+    tables = [first, *(read_data(path, columns=wanted, **options) for path in paths[1:])]
+    for table in tables[1:]:
+        _check_alike(first, table)
+    counts = " + ".join(str(len(table.values)) for table in tables)
+    notes = dict.fromkeys(note for table in tables for note in table.notes)
+    labels = [label for table in tables for label in table.labels or ()]
+    return Table(
+        values=np.concatenate([table.values for table in tables]),
+        features=first.features,
+        source=", ".join(table.source for table in tables),
+        left_out={name: why for table in reversed(tables) for name, why in table.left_out.items()},
+        n_dropped=sum(table.n_dropped for table in tables),
+        notes=(*notes, f"{len(tables)} files were joined: {counts} samples."),
+        units=first.units,
+        extra=first.extra,
+        labels=None if any(table.labels is None for table in tables) else tuple(labels),
+        n_files=len(tables),
+    )
+
+
+def _check_alike(first: Table, table: Table) -> None:
+    """Refuse a file that cannot be joined to the first."""
+    if table.values.shape[1] != first.values.shape[1]:
+        raise DataError(
+            f"{table.source}: all files of a client must have the same features; {first.source} has "
+            f"{first.values.shape[1]}, this one {table.values.shape[1]}."
+        )
+    if table.features != first.features:
+        raise DataError(
+            f"{table.source}: all files of a client must have the same features; {first.source} has "
+            f"{list_names(first.features or ())}, this one {list_names(table.features or ())}."
+        )
+    for what, one, other in (("units", first.units, table.units), ("preparation", first.extra, table.extra)):
+        if one != other:
+            raise DataError(
+                f"{table.source}: all files of a client must have the same {what}; {first.source} has {str(one)[:80]}, "
+                f"this one {str(other)[:80]}."
+            )

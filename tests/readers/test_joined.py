@@ -1,0 +1,88 @@
+"""Several files of one client."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedica.errors import DataError, InputError
+from fedica.readers import ReadOptions, read_files
+from fedica.workflow import contribute
+
+X = np.random.default_rng(0).laplace(size=(900, 3)) @ np.random.default_rng(1).standard_normal((3, 3))
+
+
+def write(path, values, names="a,b,c"):
+    np.savetxt(path, values, delimiter=",", header=names, comments="")
+    return path
+
+
+def test_rows_are_joined_in_the_order_of_the_first_file(tmp_path):
+    """Columns are taken by their names; the note says how many samples each file has."""
+    one = write(tmp_path / "1.csv", X[:500])
+    other = write(tmp_path / "2.csv", X[500:, ::-1], names="c,b,a")
+    table = read_files([one, other])
+    np.testing.assert_allclose(table.values, X)
+    assert table.features == ("a", "b", "c")
+    assert "2 files were joined: 500 + 400 samples." in table.notes
+    np.testing.assert_array_equal(read_files([one]).values, table.values[:500])
+
+
+def test_the_fit_is_that_of_all_rows(tmp_path):
+    """What leaves is the same as from one file with all rows, and tells of neither file."""
+    files = [write(tmp_path / "1.csv", X[:500]), write(tmp_path / "2.csv", X[500:])]
+    whole = write(tmp_path / "all.csv", X)
+    joined, one = (contribute(data, client="a").contribution for data in (files, whole))
+    np.testing.assert_array_equal(joined.atoms, one.atoms)
+    assert joined.n_samples == 900
+    assert any("2 files" in line for line in contribute(files, client="a").stays)
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "complaint"),
+    [
+        ("a,b,x", X, "1 of 3 wanted features are not there: 'c'"),
+        ("a,b", X[:, :2], "1 of 3 wanted features are not there: 'c'"),
+        ("", X[:, :2], r"3 features are wanted; the file has 2 columns"),
+    ],
+)
+def test_files_with_other_features_are_refused(tmp_path, names, values, complaint):
+    """The sentence begins with the file."""
+    first = write(tmp_path / "1.csv", X)
+    other = write(tmp_path / "2.csv", values, names=names) if names else tmp_path / "2.npy"
+    if not names:
+        np.save(other, values)
+    with pytest.raises(DataError, match=complaint):
+        read_files([first, other])
+
+
+def test_arrays_without_names_must_have_as_many_columns(tmp_path):
+    """Nothing else can be compared."""
+    np.save(tmp_path / "1.npy", X)
+    np.save(tmp_path / "2.npy", X[:, :2])
+    with pytest.raises(DataError, match=r"2\.npy: all files of a client .* has 3, this one 2"):
+        read_files([tmp_path / "1.npy", tmp_path / "2.npy"])
+
+
+def test_a_file_counts_once(tmp_path):
+    """The same file twice would count its samples twice."""
+    path = write(tmp_path / "1.csv", X)
+    (tmp_path / "link.csv").symlink_to(path)
+    for files in ([path, tmp_path / "link.csv"], []):
+        with pytest.raises(InputError, match="one or more different files"):
+            read_files(files)
+
+
+def test_runs_of_one_mask_are_joined_and_others_refused(tmp_path):
+    """In another grid their columns are not the same places."""
+    pytest.importorskip("nibabel")
+    pytest.importorskip("nilearn")
+    from images_simulated import AFFINE, MASK, run_of, save
+
+    moved = AFFINE + np.eye(4, k=3)
+    one, other = save(tmp_path / "1.nii", run_of(0)), save(tmp_path / "2.nii", run_of(1), affine=moved)
+    mask = save(tmp_path / "mask.nii", MASK, dtype=np.uint8)
+    with pytest.raises(DataError, match=r"2\.nii: the image must have the grid of the mask"):
+        read_files([one, other], options=ReadOptions(mask=mask))
+    same = save(tmp_path / "3.nii", run_of(2))
+    assert read_files([one, same], options=ReadOptions(mask=mask)).values.shape[0] == 120
