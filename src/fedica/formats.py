@@ -92,7 +92,7 @@ class ReadOptions:
     @property
     def types(self) -> tuple[str, ...]:
         """The types of channels, one by one."""
-        return tuple(kind.strip() for kind in self.channel_types.split(","))
+        return tuple(kind.strip().lower() for kind in self.channel_types.split(","))
 
     def changed(self) -> tuple[str, ...]:
         """Return the names of the options that differ from their default; 0 and ``None`` are the same."""

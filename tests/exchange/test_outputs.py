@@ -48,6 +48,13 @@ def test_an_input_is_never_the_output_by_whatever_name(source, tmp_path):
     check_output(tmp_path / "other.csv", [source, tmp_path / "missing.csv"])
 
 
+def test_stdout_is_no_file(tmp_path, monkeypatch):
+    """A minus means stdout elsewhere: nobody wants a file of that name."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="not to stdout"):
+        check_output("-")
+
+
 def test_a_key_is_never_overwritten(source, tmp_path):
     """Neither half, whatever it is called, also when it is not an input."""
     private, public = keygen("north", tmp_path / "keys")

@@ -45,6 +45,11 @@ def test_values_are_checked(options, sentence):
         ReadOptions(**options)
 
 
+def test_types_of_channels_in_any_case():
+    """People write EEG."""
+    assert ReadOptions(channel_types="EEG, Meg").types == ("eeg", "meg")
+
+
 def test_zero_means_none():
     """As on the command line and in TOML, which has no word for nothing."""
     assert ReadOptions(highpass=0).changed() == ReadOptions(highpass=None).changed() == ("highpass",)

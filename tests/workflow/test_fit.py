@@ -43,3 +43,12 @@ def test_other_errors_are_said_as_they_are(data):
         fit_client(data, 4, at_most=False, features=NAMES)
     assert caught.value.kind == "unusable-data"
     assert fit_client(data, 4, at_most=True, features=NAMES)[1][0].startswith("the data has 3 independent directions")
+
+
+@pytest.mark.parametrize("solver", ["auto", "fastica"])
+def test_remedies_that_no_command_has_are_not_named(solver):
+    """A fit that does not settle is noted with what a client can do."""
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    (note,) = fit_client(X, 4, at_most=False, solver=solver, tol=1e-13, max_iter=1, random_state=0)[1]
+    assert "raise" not in note
+    assert note.endswith("bring more samples, or ask for fewer components.")

@@ -111,6 +111,8 @@ def check_output(path: PathLike, inputs: Iterable[PathLike | object | None] = ()
         Whether a folder is written.
     """
     target, shown = real_path(path), show_text(os.fspath(path), MAX_PATH)
+    if shown == "-":
+        raise InputError("-: results are written to files, not to stdout. Give the name of a file.")
     if not target.parent.is_dir():
         raise InputError(f"{shown}: cannot be written: there is no folder {str(target.parent)!r}. Make it first.")
     if _check_kind(target, folder=folder) is None:

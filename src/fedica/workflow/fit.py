@@ -54,8 +54,15 @@ def _fit(
 def _named(issue: Warning | DataError | str, features: Sequence[str] | None) -> Reason:
     """Return what an error or a warning says, with columns called by their names: the fit knows their numbers alone."""
     if not isinstance(issue, DataError | DataWarning):
-        return Reason("", text=str(issue))
+        return Reason("", text=_remedy_of_commands(str(issue)))
     why, columns = Reason(issue.kind, issue.numbers, str(issue)), issue.numbers.get("columns")
     if features is None or columns is None:
         return why
     return why.changed(names=tuple(features[j] for j in columns))
+
+
+def _remedy_of_commands(text: str) -> str:
+    """Return what a solver warns of without the remedies that only Python has: no command takes max_iter or tol."""
+    return text.replace("raise max_iter or tol, ", "").replace(
+        "raise max_iter or tol.", "bring more samples, or ask for fewer components."
+    )
