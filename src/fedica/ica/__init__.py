@@ -4,7 +4,7 @@ from fedica.ica.moments import FourthMoments
 from fedica.ica.rotation import Rotation
 from fedica.ica.solvers import SOLVERS, Solver, check_fits_memory
 from fedica.ica.stream import MomentStream
-from fedica.ica.whitened import Whitened, logcosh
+from fedica.ica.whitened import Whitened
 from fedica.ica.whitening import (
     Scatter,
     Whitening,
@@ -27,7 +27,6 @@ __all__ = [
     "Whitening",
     "check_fits_memory",
     "choose_rank_tol",
-    "logcosh",
     "merge_scatters",
     "not_finite_error",
     "scatter_of",

@@ -15,7 +15,7 @@ from scipy.linalg import pinv
 from fedica.arrays import NEAR_ZERO, Array, IntArray, check_data
 from fedica.blocks import Blocks, Parts, add, is_lazy, rows_of
 from fedica.errors import DataError, OptionError
-from fedica.ica import Scatter, logcosh, merge_scatters, not_finite_error, scatter_of
+from fedica.ica import Scatter, merge_scatters, not_finite_error, scatter_of
 from fedica.records import GlobalMatrix, Scores, fingerprint
 from fedica.records.checks import check_indices
 from fedica.threads import threads_for_blocks
@@ -169,12 +169,13 @@ def _source_scatter(blocks: Blocks, unmixing: Array) -> Scatter:
 
 def _score_sums(blocks: Blocks, unmixing: Array, mean: Array, scale: Array) -> tuple[Array, Array]:
     """Sum g(y) y' and g'(y) over the samples, (m, m) and (m,), in one pass."""
+    scaled, centre = unmixing.T / scale, mean / scale
 
     def of_block(block: NDArray[Any]) -> Parts:
-        y = np.asarray((np.asarray(block, dtype=np.float64) @ unmixing.T - mean) / scale)
-        g = y.copy()
-        slopes = logcosh(g)
-        return g.T @ y, slopes  # (R1)
+        y = np.asarray(block, dtype=np.float64) @ scaled
+        y -= centre
+        g = np.tanh(y)
+        return g.T @ y, np.asarray(len(g) - np.einsum("ij,ij->j", g, g))  # (R1)
 
     work = 2.0 * (blocks.n_features + len(unmixing) + 10) * len(unmixing) * blocks.n_samples
     products, slopes = blocks.total(of_block, merge=add, work=work)
