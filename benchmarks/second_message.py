@@ -17,6 +17,7 @@ from seeds import parallel, table
 
 from fedica import Aggregate, Contribution, LocalICA, Scores, aggregate, refine, score
 from fedica.arrays import Array
+from fedica.errors import DataError
 from fedica.evaluate import recovery_error
 from fedica.simulate import federation
 from fedica.simulate.mixing import random_mixing
@@ -43,30 +44,29 @@ def main() -> None:
     seeds = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))
     sizes = SIZES[:2] if options.quick else SIZES
     if options.only != "attacks":
-        print(accuracy(sizes, seeds, options.jobs))
+        accuracy(sizes, seeds, options.jobs)
     if options.only != "accuracy":
         print(attacks(ATTACKED[:1] if options.quick else ATTACKED, seeds, options.jobs))
 
 
-def accuracy(sizes: Sequence[tuple[int, int]], seeds: range, jobs: int) -> str:
-    """Errors without an attack, as medians over seeds of ratios within one federation."""
-    cells = list(product(LAWS, sizes, CONDITIONS))
-    errors = parallel(_errors, [(*cell, seed) for cell in cells for seed in seeds], jobs, "accuracy")
-    rows = []
-    for number, (law, (n_clients, n_samples), condition) in enumerate(cells):
-        own = np.array(errors[number * len(seeds) : (number + 1) * len(seeds)])
-        first, second, third, pooled = own.T
+def accuracy(sizes: Sequence[tuple[int, int]], seeds: range, jobs: int) -> None:
+    """Print errors without an attack, row by row, as medians over seeds of ratios within one federation."""
+    heads = ("consensus", "pooled", "two / pooled", "three / pooled", "two / consensus", "three / consensus")
+    print(table(("clients x samples", "sources", "condition", *heads), []), end="", flush=True)
+    for size, law, condition in product(sizes, LAWS, CONDITIONS):
+        errors = parallel(_errors, [(law, size, condition, seed) for seed in seeds], jobs)
+        first, second, third, pooled = np.array(errors).T
         ratios = (second / pooled, third / pooled, second / first, third / first)
         numbers = [f"{np.median(first):.4f}", f"{np.median(pooled):.4f}", *(f"{np.median(x):.2f}" for x in ratios)]
-        rows.append([law, f"{n_clients} x {n_samples}", f"{condition:g}", *numbers])
-    heads = ("consensus", "pooled", "two / pooled", "three / pooled", "two / consensus", "three / consensus")
-    return table(("sources", "clients x samples", "condition", *heads), rows)
+        row = (f"{size[0]} x {size[1]}", law, f"{condition:g}", *numbers)
+        print("| " + " | ".join(row) + " |", flush=True)
 
 
 def _errors(job: tuple[str, tuple[int, int], float, int]) -> list[float]:
     """Error of consensus, after a second and after a third message, and of pooled FastICA."""
     data, truth = _draw(*job)
-    first = aggregate([_fit(X, name) for name, X in data.items()], R)
+    sent = [_fit(X, name) for name, X in data.items()]
+    first = aggregate([message for message in sent if message is not None], R)
     second = refine(first, [score(X, first, client=name) for name, X in data.items()])
     third = refine(second, [score(X, second, client=name) for name, X in data.items()])
     pooled = LocalICA(R, tol=1e-8, random_state=0).fit(np.concatenate([X - X.mean(axis=0) for X in data.values()]))
@@ -79,8 +79,12 @@ def _draw(law: str, size: tuple[int, int], condition: float, seed: int) -> tuple
     return {client.name: client.X for client in fed.clients}, fed.mixing
 
 
-def _fit(X: Array, name: str) -> Contribution:
-    return LocalICA(R, random_state=0).fit(X).contribution(name)
+def _fit(X: Array, name: str) -> Contribution | None:
+    """Return a first message; none of a client whose few samples do not span the components."""
+    try:
+        return LocalICA(R, random_state=0).fit(X).contribution(name)
+    except DataError:
+        return None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpydoc.validate import validate
 from typer.testing import CliRunner
 
 import fedica.report
-from fedica import aggregate
+from fedica import LocalICA, aggregate, refine, score
 from fedica.cli import app
 from fedica.cli.report import parse_image
 from fedica.errors import FormatError, MissingExtraError, OptionError
@@ -35,6 +35,7 @@ from fedica.report import (
     write_report,
 )
 from fedica.report.provenance import command, facts
+from fedica.simulate import federation
 from fedica.simulate.atoms import atoms_federation
 
 CHANNELS = ("Fp1", "Fp2", "F3", "F4", "C3", "C4", "P3", "P4", "O1", "O2")
@@ -206,6 +207,20 @@ def test_facts_say_how_and_how_well(result):
 
 
 @pytest.mark.parametrize("plot", [plot_trust, plot_spectrum, plot_atoms, plot_components])
+def test_what_second_messages_changed_is_told():
+    """Why the step was taken or not, and by how many degrees each component turned."""
+    fed = federation(20, 3, n_samples=60, law="laplace", condition=4.0, random_state=1)
+    sent = [LocalICA(3, random_state=0).fit(c.X).contribution(c.name) for c in fed.clients]
+    first = aggregate(sent, 3)
+    result = refine(first, [score(c.X, first, client=c.name) for c in fed.clients])
+    told = facts(result, None)["second message"]
+    assert told.startswith(f"message 2 of each client: {result.refinement.reason} Components turned")
+    assert f"2: {result.refinement.turned[2]:.2f}" in told
+    stands = refine(first, [score(c.X, first, client=c.name) for c in fed.clients], min_gain=1e9)
+    assert "Nothing was changed." in facts(stands, None)["second message"]
+    assert "second message" not in facts(first, None)
+
+
 def test_figures_of_notebooks_are_plotly_figures(plot, result):
     """Valid for plotly, which checks every field; names of clients never as markup."""
     figure = plot(result)

@@ -13,12 +13,14 @@ from typing import Any
 
 from fedica.exchange import Provenance
 from fedica.exchange.intake import SUFFIX
-from fedica.records import Aggregate
+from fedica.records import Aggregate, Refinement
 from fedica.text import MAX_PATH, show_text
 from fedica.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 _NAMES = {"n_components": "components", "n_components_from": "components known from", "n_init": "starts of k-means"}
+MAX_TURNED = 24
+"""Components of which the angle that a second message turned them by is told."""
 MAX_FILES = 12
 """More files than this are named by their folder when it cannot be listed."""
 MAX_LISTED_FILES = 1000
@@ -49,6 +51,7 @@ def facts(aggregate: Aggregate, summary: Mapping[str, Any] | None) -> dict[str, 
         "atoms": aggregate.labels.size,
         "features": terms.n_features,
         "aggregated by fedica": None if summary is None else summary.get("fedica"),
+        "second message": _refinement_text(aggregate.refinement),
     }
     if certificate is not None:
         gamma = certificate.kmeans_gamma
@@ -60,6 +63,19 @@ def facts(aggregate: Aggregate, summary: Mapping[str, Any] | None) -> dict[str, 
         if not certificate.median_gap.any():
             shown["centres"] = "means: exact"
     return {name: str(value) for name, value in shown.items() if value is not None}
+
+
+def _refinement_text(refinement: Refinement | None) -> str | None:
+    """Return what second messages changed, in words; the command to repeat a result gives the first answer."""
+    if refinement is None:
+        return None
+    angles = ", ".join(f"{a}: {angle:.2f}" for a, angle in enumerate(refinement.turned[:MAX_TURNED].tolist()))
+    more = " ..." if refinement.turned.size > MAX_TURNED else ""
+    turned = f" Components turned by so many degrees: {angles}{more}." if refinement.taken else " Nothing was changed."
+    return (
+        f"message {refinement.round} of each client: {refinement.reason}{turned} (The command below repeats the first "
+        "answer.)"
+    )
 
 
 def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str | None) -> str:
