@@ -190,9 +190,9 @@ def test_a_source_of_blocks_is_unmixed_block_by_block(federation):
 
 def test_a_second_round_is_refine_with_every_clients_scores():
     """Twice the messages, less error; also of clients that are too small for a first message."""
-    sim = simulated(30, 3, n_samples=[3] * 5 + [80] * 25, law="laplace", condition=4.0, random_state=2)
+    sim = simulated(40, 5, n_samples=[4] * 5 + [100] * 35, law="laplace", condition=4.0, random_state=2)
     names = np.array([client.name for client in sim.clients])[sim.groups]
-    settings = {"n_components": 3, "on_bad": "reject", "random_state": 0}
+    settings = {"n_components": 5, "on_bad": "reject", "random_state": 0}
     once = FederatedICA(**settings).fit(sim.X, groups=names)
     twice = FederatedICA(**settings, rounds=2).fit(sim.X, groups=names)
     scores = [score(client.X, once.aggregate_, client=client.name) for client in sim.clients]

@@ -203,10 +203,6 @@ def test_facts_say_how_and_how_well(result):
     assert median["aggregated by fedica"] == "0.0.1"
 
 
-# --- notebooks and papers -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("plot", [plot_trust, plot_spectrum, plot_atoms, plot_components])
 def test_what_second_messages_changed_is_told():
     """Why the step was taken or not, and by how many degrees each component turned."""
     fed = federation(20, 3, n_samples=60, law="laplace", condition=4.0, random_state=1)
@@ -221,6 +217,10 @@ def test_what_second_messages_changed_is_told():
     assert "second message" not in facts(first, None)
 
 
+# --- notebooks and papers -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plot", [plot_trust, plot_spectrum, plot_atoms, plot_components])
 def test_figures_of_notebooks_are_plotly_figures(plot, result):
     """Valid for plotly, which checks every field; names of clients never as markup."""
     figure = plot(result)

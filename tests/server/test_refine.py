@@ -168,6 +168,17 @@ def test_an_answer_that_is_already_there_stands(strong, strong_first):
     assert np.array_equal(again.scale, there.scale)
 
 
+def test_a_first_answer_that_is_better_than_pooling_stands():
+    """Sparse sources without noise: each client's own fit is so good that their consensus beats FastICA of all data."""
+    fed = federation(60, R, n_samples=60, law="bernoulli-gaussian", random_state=100)
+    first = aggregate(contributions_of(fed), R)
+    result, forced = (refine(first, scores_of(fed, first), min_gain=gain) for gain in (0.05, 0.0))
+    assert not result.refinement.taken
+    assert "times that of the answer before" in result.refinement.reason
+    assert forced.refinement.taken
+    assert error(forced, fed) > error(first, fed)
+
+
 def test_without_a_majority_the_first_answer_stands(strong, strong_first):
     """Half of the clients ask for a turn that the other half does not ask for."""
     scores = [turned_scores(c, strong_first, 20.0) for c in strong.clients[:10]]

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.stats import chi2
 
@@ -52,7 +54,7 @@ def agreeing_clients(steps: Steps) -> BoolArray:
 
 def geometric_median(steps: Steps, weights: Array, max_iter: int = 100, tol: float = 1e-6) -> Array:
     """Minimise the sum of the clients' distances over the centre, (p,), by Weiszfeld's iteration."""
-    capped = Steps(steps.values, steps.has, weights)
+    capped = replace(steps, n_samples=weights)
     centre = capped.mean(weights)
     for _ in range(max_iter):
         pull = weights / np.sqrt(np.maximum(capped.distances(centre), 1e-12))

@@ -5,7 +5,9 @@
      diagonal. The new matrix is B diag(scale) W^-1.
 (R7) The step is taken where more than half of the clients agree on it, and its mean square over its expected error is
      at least `MIN_GAIN`, and at least 2 (1 - f) where only a share f of the clients behind the first answer count: an
-     answer of all that lost nothing differs from one of some of them by 1 - f on average, and is better.
+     answer of all that lost nothing differs from one of some of them by 1 - f on average, and is better. And where its
+     expected error is not above that of the first answer, which is the median squared error of the atoms over their
+     number, all in the coordinates of the sources; or the step is longer than both errors explain (`BIASED`).
 
 The first two repeated are symmetric FastICA on the pooled data: at its fixed point C = I and M is diagonal.
 """
@@ -17,9 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, pinv
+from scipy.stats import chi2
 
-from fedica.arrays import Array, BoolArray, IntArray, check_choice, check_number, fix_signs, polar
+from fedica.arrays import NEAR_ZERO, Array, BoolArray, IntArray, check_choice, check_number, fix_signs, polar
 from fedica.blocks import columns_of, group_medians
 from fedica.errors import InputError
 from fedica.records import Aggregate, Refinement, Rejection, Scores, fingerprints
@@ -27,12 +30,17 @@ from fedica.records.checks import check_not_negative
 from fedica.server.admission import ON_BAD
 from fedica.server.agreement import angles_to
 from fedica.server.refinement.agreement import agreeing_clients
-from fedica.server.refinement.steps import Statistics, Steps, on_common_scale, steps_of
+from fedica.server.refinement.steps import Statistics, Steps, median_scale, on_common_scale, steps_of
 
 MAX_WEIGHT = 10.0
 """No client weighs more than this many times the median client."""
 MIN_GAIN = 0.05
 """A step whose square is below this times its expected error is not worth taking."""
+SLACK = 1.05
+"""The expected squared error of the step may be this much above that of the first answer."""
+BIASED = 4.0
+"""A first answer that claims a smaller error than the step has is believed, unless the step is longer than that error
+explains: its square at least 1 + 4 (ratio - 1) times its own, for the ratio of the two."""
 MIN_VARIANCE = 1e-3
 """Eigenvalues of the pooled covariance are at least this."""
 
@@ -61,7 +69,7 @@ def refine(
         No client weighs more than this many times the median client; ``None``: each by its samples.
     min_gain : float
         The step is taken if its square is at least this times its expected squared error (more, where clients behind
-        the first answer do not count); 0: whatever its length.
+        the first answer do not count), and its expected error is not above that of the first answer; 0: in any case.
     on_bad : {"raise", "reject"}
         What to do with scores of another aggregate, or a second time from one client: raise an error, or leave them
         out and list them in ``rejected`` of the result.
@@ -91,7 +99,9 @@ def refine(
     counts = agreeing_clients(steps)
     weights = _weights(statistics.n_samples, max_weight) * counts
     n_first = len(result.clients) - len(outlying)
-    taken, reason = _supported(steps, weights, counts, max(min_gain, 2 * (1 - counts.sum() / n_first)))
+    least = max(min_gain, 2 * (1 - counts.sum() / n_first))
+    before = np.inf if min_gain == 0 else _error_before(result, outlying, statistics)
+    taken, reason = _supported(steps, weights, counts, least, before)
     names = np.array([one.client for one in candidates])
     refinement = Refinement(
         round=2 if result.refinement is None else result.refinement.round + 1,
@@ -135,19 +145,47 @@ def _weights(n_samples: Array, max_weight: float | None) -> Array:
     return n_samples if max_weight is None else np.minimum(n_samples, max_weight * np.median(n_samples))
 
 
-def _supported(steps: Steps, weights: Array, counts: BoolArray, min_gain: float) -> tuple[bool, str]:
+def _error_before(result: Aggregate, outlying: set[str], statistics: Statistics) -> float:
+    """Squared error that the atoms of a first answer let expect of it, in the coordinates of the sources.
+
+    Infinite for an answer that was refined before: its error is not that of the atoms.
+    """
+    refined = result.scale is not None or (result.refinement is not None and result.refinement.taken)
+    if refined or result.n_components < 2:
+        return np.inf
+    scale, r = median_scale(statistics, _weights(statistics.n_samples, 1.0)), result.n_components
+    scored = scale > 0
+    inverse = np.asarray(pinv(result.mixing)) / np.where(scored, scale, np.inf)[:, None]
+    judged = [k for k, name in enumerate(result.clients) if name not in outlying]
+    labels = np.where(np.isin(result.client_of_atom, judged) & scored[result.labels], result.labels, -1)
+
+    def squares_of(block: Array, label: IntArray) -> tuple[Array]:
+        along = inverse @ block
+        own = along[label, np.arange(label.size)] ** 2
+        return (np.sum(along**2, axis=0) / np.maximum(own, NEAR_ZERO**2) - 1,)
+
+    (squares,) = columns_of(result.atoms, result.client_of_atom).each(squares_of, labels)
+    typical = group_medians(squares, labels, r, empty=np.inf) * (r - 1) / chi2.median(r - 1)
+    return float(np.sum((typical / np.maximum(np.bincount(labels[labels >= 0], minlength=r), 1))[scored]))
+
+
+def _supported(
+    steps: Steps, weights: Array, counts: BoolArray, min_gain: float, error_before: float
+) -> tuple[bool, str]:
     """Decide whether the step is taken, and say why."""  # (R7)
     n_counted, n_clients = int(counts.sum()), counts.size
     if 2 * n_counted <= n_clients:
         return False, f"only {n_counted} of {n_clients} clients agree on a step; more than half must."
-    mean, total = steps.mean(weights), weights @ steps.has
-    known = total > 0
-    error = ((weights**2 / steps.n_samples) @ steps.has)[known] / total[known] ** 2
+    mean, errors = steps.mean(weights), steps.expected_errors(weights)
+    known = np.isfinite(errors)
     dispersion = max(1.0, float(np.median(steps.distances(mean)[counts])))
-    gain = float(np.mean(mean[known] ** 2 / error)) / dispersion if known.any() else 0.0
+    gain = float(np.mean(mean[known] ** 2 / errors[known])) / dispersion if known.any() else 0.0
     size = f"{n_counted} of {n_clients} clients agree on a step of {np.sqrt(gain):.2f} times its own error"
     if gain < min_gain:
         return False, f"{size}; below {np.sqrt(min_gain):.2f} times it is not better than the answer before."
+    ratio = dispersion * float(steps.in_sources[known] @ errors[known]) / error_before
+    if ratio > SLACK and gain < 1 + BIASED * (ratio - 1):
+        return False, f"{size}, which is {np.sqrt(ratio):.2f} times that of the answer before."
     return True, f"{size}."
 
 

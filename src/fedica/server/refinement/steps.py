@@ -65,6 +65,11 @@ class Statistics:
         return np.asarray(np.einsum("kii->ki", self.products))
 
 
+def median_scale(statistics: Statistics, weights: Array) -> Array:
+    """Return the median deviation of each source over the clients that have it, (r,). weights : (K,)."""
+    return _medians(statistics.scale, statistics.has, weights)
+
+
 def on_common_scale(statistics: Statistics, weights: Array) -> Statistics:
     """Return the averages as of sources divided by the median deviation over clients, if deviations are alike.
 
@@ -72,7 +77,7 @@ def on_common_scale(statistics: Statistics, weights: Array) -> Statistics:
     little. Inside tanh the scale stays the client's own. weights : (K,), for the medians.
     """
     has = statistics.has
-    common = _medians(statistics.scale, has, weights)
+    common = median_scale(statistics, weights)
     ratio = np.where(has, statistics.scale / np.where(common > 0, common, 1.0), 1.0)
     if weighted_median(np.abs(np.log(ratio[has])), np.ones(int(has.sum())), empty=0.0) > SAME_SCALE:
         return statistics
@@ -89,17 +94,25 @@ def on_common_scale(statistics: Statistics, weights: Array) -> Statistics:
 class Steps:
     """What each client asks for, over its expected error with one sample.
 
-    values : (K, p), theta_ij and C_ij of all pairs i < j; has : (K, p); n_samples : (K,).
+    values : (K, p), theta_ij and C_ij of all pairs i < j; has : (K, p); n_samples : (K,); in_sources : (p,), the
+    squared error of the sources, summed over both of a pair, that a squared error of one in a value means.
     """
 
     values: Array
     has: BoolArray
     n_samples: Array
+    in_sources: Array
 
     def distances(self, centre: Array) -> Array:
         """Mean squared distance of each client from a centre (p,), over the expected one. (K,)."""  # (R4)
         squares = np.where(self.has, (self.values - centre) ** 2, 0.0).sum(axis=1)
         return np.asarray(self.n_samples * squares / np.maximum(self.has.sum(axis=1), 1))
+
+    def expected_errors(self, weights: Array) -> Array:
+        """Squared error of the weighted mean in each pair, (p,), that samples explain; infinite where nobody has it."""
+        total = weights @ self.has
+        squares = (weights**2 / self.n_samples) @ self.has
+        return np.asarray(np.divide(squares, total**2, where=total > 0, out=np.full(total.size, np.inf)))
 
     def mean(self, weights: Array) -> Array:
         """Weighted mean of the clients that have each pair, (p,). weights : (K,)."""
@@ -121,7 +134,10 @@ def steps_of(statistics: Statistics, weights: Array) -> Steps:
     values = np.concatenate([(theta / deviations)[:, *upper], C[:, *upper]], axis=1)
     both = statistics.has[:, upper[0]] & statistics.has[:, upper[1]]
     has = np.concatenate([both, both], axis=1)
-    return Steps(np.where(has, values, 0.0), has, statistics.n_samples)
+    in_sources = np.concatenate(
+        [2 * deviations[upper] ** 2, np.full(upper[0].size, 0.5)]
+    )  # W = I + theta - (C - I) / 2
+    return Steps(np.where(has, values, 0.0), has, statistics.n_samples, in_sources)
 
 
 def _expected_squares(product: Array, slope: Array, sign: Array) -> Array:
