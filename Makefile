@@ -8,7 +8,7 @@ OLDEST := .venv-oldest
 SOURCES := $(shell find src -type f -not -name '*.pyc')
 COVERAGE_FLOOR := 90
 
-.PHONY: help demo test lint unit faults oldest data docs screenshot robustness people bench peers clean
+.PHONY: help demo test lint unit faults oldest data docs screenshot robustness people group bench peers clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -69,6 +69,9 @@ robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (a
 
 people: $(VENV)/.docs  ## measure people and real recordings; writes docs/people.md (ten minutes; a look: PEOPLE=--quick)
 	$(BIN)/python benchmarks/people.py $(PEOPLE)
+
+group: $(VENV)/.docs  ## measure group ICA beside pooling and hostile clients; writes docs/group.md (a look: GROUP=--quick)
+	$(BIN)/python benchmarks/group.py $(GROUP)
 
 bench: $(VENV)/.bench  ## measure speed, memory and growth beside others; writes docs/performance.md (a quarter of an hour)
 	$(BIN)/python benchmarks/run.py $(BENCH)

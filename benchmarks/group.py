@@ -1,0 +1,239 @@
+"""Measure group ICA beside pooling: people and hostile clients among them, the brains of docs/peers.md, E. coli.
+
+Run it as ``make group``, which writes docs/group.md; ``--quick`` for a look, with numbers that mean little.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from peer_tasks import CONDITIONS, N_BAD, N_NETWORKS, brains, likeness, networks
+from real_sets import ecoli_laboratories, ecoli_projects
+from seeds import parallel, table
+
+from fedica import Contribution, LocalICA, aggregate
+from fedica.arrays import Array
+from fedica.datasets import fetch_ecoli
+from fedica.matching import match
+from fedica.simulate import people
+
+N_MODULES, MATCHED = 92, 0.7
+"""Published modules of E. coli, and the correlation from which one is matched."""
+N_PEOPLE, N_MAPS, N_SCANS, N_HOSTILE, NOISE = 40, 20, 100, 8, 0.04
+"""People-like federations: people, components, scans of each, how many are hostile, and the noise of a voxel."""
+
+INTRODUCTION = """# Group ICA
+
+*Made by `make group`; do not edit.* `method="group"` pools the spans of the clients' maps
+([the method](method.md#group-ica-methodgroup)). Compared with one ICA of all data in one place, which a federation
+does not have. What consensus finds, which matches maps, stands in [Beside other tools](peers.md) (the same brains)
+and in {doc}`the example of E. coli <gallery/plot_ecoli>`.
+
+How many maps a client sends follows from the weights, not from a known answer: **half the rank of its data**, rounded
+up. These are the directions above its noise floor; the others would have weight zero. (The brains and the people below
+send principal directions: the rotation that a client's ICA finds drops out, to rounding.)
+"""
+
+
+def main() -> None:
+    """Run all sections and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5, help="seeds of E. coli; brains and people take at most three")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--section", action="append", choices=SECTIONS, help="this one alone; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="one seed")
+    parser.add_argument("--output", type=Path, default=Path("docs/group.md"))
+    options = parser.parse_args()
+    if options.quick:
+        options.seeds = 1
+    page = [INTRODUCTION]
+    for name in options.section or SECTIONS:  # a run that is stopped leaves the sections that are done
+        page.append(SECTIONS[name](options))
+        options.output.write_text("\n".join(page), encoding="utf-8")
+        print(f"wrote {options.output}")
+
+
+def half_of_rank(client: str, rows: Array) -> Contribution:
+    """Send half as many maps as the rank of the data, with their strengths."""
+    centred = rows - rows.mean(axis=0)
+    rank = int(np.linalg.matrix_rank(centred, tol=1e-6 * np.linalg.norm(centred, 2)))
+    local = LocalICA((rank + 1) // 2, independence="features", max_iter=30, random_state=0)  # its rotation drops out
+    return local.fit(rows).contribution(client, strengths=True)
+
+
+def principal(client: str, rows: Array) -> Contribution:
+    """Send what `half_of_rank` sends up to a rotation, which drops out, without the time of an ICA."""
+    centred = rows - rows.mean(axis=0)
+    _, values, right = np.linalg.svd(centred, full_matrices=False)
+    variances = values[: len(rows) - 1] ** 2 / len(rows)
+    m = len(rows) // 2
+    floor = float(np.median(variances))
+    return Contribution(
+        client, right[:m].T, len(rows), independence="features", gram=np.diag(variances[:m]), noise_floor=floor
+    )
+
+
+def n_matched(maps: Array) -> int:
+    """Count the published modules that the maps match."""
+    both = [m - m.mean(axis=0) for m in (fetch_ecoli().published, maps)]
+    published, found = (m / np.linalg.norm(m, axis=0) for m in both)
+    return int((np.abs(published.T @ found).max(axis=1) > MATCHED).sum())
+
+
+def ecoli_counts(seed: int) -> list[list[int]]:
+    """Return the modules that group and pooled ICA match, and how many are outlying, per federation."""
+    pooled = LocalICA(N_MODULES, independence="features", solver="fastica", random_state=seed)
+    n_pooled = n_matched(pooled.fit(fetch_ecoli().expression).atoms_)
+    rows = []
+    for arrays in (ecoli_laboratories(), ecoli_projects()):
+        sent = [half_of_rank(name, own) for name, own in arrays.items()]
+        group = aggregate(sent, N_MODULES, method="group", random_state=seed)
+        rows.append([n_matched(group.mixing), n_pooled, len(group.trust.named("outlying"))])
+    return rows
+
+
+def ecoli(options: argparse.Namespace) -> str:
+    """E. coli, by laboratories and by projects."""
+    counts = np.array(parallel(ecoli_counts, range(options.seeds), options.jobs, "E. coli"))
+    lines = [
+        [
+            name,
+            *(f"{np.median(row):.0f} ({row.min()} to {row.max()})" for row in counts[:, k, :2].T),
+            counts[:, k, 2].max(),
+        ]
+        for k, name in enumerate(("five laboratories", "twenty projects"))
+    ]
+    return f"""## Gene modules of E. coli
+
+Of {N_MODULES} published modules, how many are matched with an absolute correlation above {MATCHED}: median of
+{options.seeds} seeds, and the range; {N_MODULES} components. *Outlying*: clients that group called so, at most.
+
+{table(["", "group", "pooled FastICA", "outlying"], lines)}"""
+
+
+def brain_likeness(seed: int) -> list[list[float]]:
+    """Return, for each condition, the likeness of group and of pooled ICA, and the shares that are named."""
+    maps, mask = networks(np.random.default_rng(seed))
+    rows = []
+    for condition in CONDITIONS:
+        images = brains(maps, mask, condition, np.random.default_rng(100 + seed))
+        scans = [np.asarray(image.dataobj, dtype=float)[mask].T for image in images]
+        group = aggregate([principal(f"{k:02}", x) for k, x in enumerate(scans)], N_NETWORKS, method="group")
+        pooled = LocalICA(N_NETWORKS, independence="features", random_state=0).fit(np.concatenate(scans)).atoms_
+        named = np.array(group.trust.verdict) != "trusted"
+        found = [likeness(m.T, maps) for m in (group.mixing, pooled)]
+        rows.append([*found, named[:N_BAD].mean(), named[N_BAD:].mean()])
+    return rows
+
+
+def peers(options: argparse.Namespace) -> str:
+    """Return the section on the brains of docs/peers.md."""
+    n_draws = min(options.seeds, 3)
+    means = np.mean(parallel(brain_likeness, range(n_draws), options.jobs, "brains"), axis=0)
+    lines = [
+        [c.name, *(f"{x:.3f}" for x in row[:2]), f"{row[2]:.0%}" if c.fault else "", f"{row[3]:.0%}"]
+        for c, row in zip(CONDITIONS, means, strict=True)
+    ]
+    return f"""## Thirty brains
+
+The first task of [Beside other tools](peers.md): mean likeness of the maps to the true networks over {n_draws} draws.
+*Bad named*: bad people who are called outlying or weak; *good named*: all others who are (without bad people, of the
+last 21).
+
+{table(["", "group", "pooled", "bad named", "good named"], lines)}"""
+
+
+def _random(federation: Array, c: Contribution, rng: np.random.Generator, common: np.random.Generator) -> Contribution:
+    return replace(c, atoms=rng.standard_normal(c.atoms.shape))
+
+
+def _wrong(federation: Array, c: Contribution, rng: np.random.Generator, common: np.random.Generator) -> Contribution:
+    basis = np.linalg.qr(common.standard_normal(c.atoms.shape))[0]
+    return replace(c, atoms=basis + 1e-4 * rng.standard_normal(basis.shape), noise_floor=0.0)
+
+
+def _planted(federation: Array, c: Contribution, rng: np.random.Generator, common: np.random.Generator) -> Contribution:
+    basis = np.linalg.qr(np.column_stack([federation, common.standard_normal(len(federation))]))[0]
+    return replace(c, atoms=basis + 1e-4 * rng.standard_normal(basis.shape), gram=None, noise_floor=None)
+
+
+def _inflated(
+    federation: Array, c: Contribution, rng: np.random.Generator, common: np.random.Generator
+) -> Contribution:
+    return replace(_random(federation, c, rng, common), gram=1e6 * np.asarray(c.gram))
+
+
+def _flood(federation: Array, c: Contribution, rng: np.random.Generator, common: np.random.Generator) -> Contribution:
+    direction = common.standard_normal((len(federation), 1)) + 1e-4 * rng.standard_normal((len(federation), 1))
+    return replace(c, atoms=direction, gram=np.full((1, 1), 1e6), noise_floor=0.0)
+
+
+ATTACKS: dict[str, Callable[..., Contribution] | None] = {
+    "nobody": None,
+    "random spans": _random,
+    "one common wrong span": _wrong,
+    "the true span and a planted direction": _planted,
+    "random spans, strengths times a million": _inflated,
+    "a flood of one direction": _flood,
+    "copies of one honest client": lambda federation, c, rng, common: c,
+}
+
+
+def people_likeness(seed: int) -> list[list[float]]:
+    """Return for each attack the likeness of group and of pooled ICA of the honest, and the shares outlying."""
+    federation = people(N_PEOPLE, N_MAPS, random_state=seed)
+    rng = np.random.default_rng(seed)
+    scans = []
+    for c in federation.contributions:
+        courses = rng.standard_normal((N_SCANS, N_MAPS)) * rng.uniform(0.7, 1.3, N_MAPS)
+        scans.append(courses @ c.atoms.T + NOISE * rng.standard_normal((N_SCANS, c.n_features)))
+    sent = [principal(c.client, x) for c, x in zip(federation.contributions, scans, strict=True)]
+    pooled = {
+        n_bad: LocalICA(N_MAPS, independence="features", random_state=0).fit(np.concatenate(scans[n_bad:])).atoms_
+        for n_bad in (0, N_HOSTILE)
+    }
+    rows = []
+    for forge in ATTACKS.values():
+        n_bad = 0 if forge is None else N_HOSTILE
+        bad = (
+            []
+            if forge is None
+            else [
+                forge(federation.mixing, sent[-1], np.random.default_rng((seed, k)), np.random.default_rng(seed))
+                for k in range(n_bad)
+            ]
+        )
+        named = [replace(x, client=sent[k].client) for k, x in enumerate(bad)]
+        result = aggregate([*named, *sent[n_bad:]], N_MAPS, method="group")
+        out = np.array(result.trust.verdict) == "outlying"
+        likes = [float(match(m, federation.mixing).cosines.mean()) for m in (result.mixing, pooled[n_bad])]
+        rows.append([*likes, out[:n_bad].mean() if n_bad else 0.0, out[n_bad:].mean()])
+    return rows
+
+
+def hostile(options: argparse.Namespace) -> str:
+    """Return the section on people-like federations, with and without hostile clients."""
+    n_draws = min(options.seeds, 3)
+    means = np.mean(parallel(people_likeness, range(n_draws), options.jobs, "people"), axis=0)
+    lines = [
+        [name, f"{row[0]:.3f}", f"{row[1]:.3f}", f"{row[2]:.0%}" if forge else "", f"{row[3]:.0%}"]
+        for (name, forge), row in zip(ATTACKS.items(), means, strict=True)
+    ]
+    return f"""## People, and hostile clients among them
+
+{N_PEOPLE} people of `fedica.simulate.people` ("fmri"), {N_MAPS} components, {N_SCANS} scans each; {N_HOSTILE} of them
+are hostile. Mean likeness to the true components over {n_draws} draws; *pooled, honest* is one ICA of the data of all
+honest people: it knows who is hostile.
+
+{table(["hostile clients send", "group", "pooled, honest", "hostile outlying", "honest outlying"], lines)}"""
+
+
+SECTIONS = {"people": hostile, "brains": peers, "ecoli": ecoli}
+
+
+if __name__ == "__main__":
+    main()
