@@ -42,7 +42,10 @@ def test_components_have_one_row_each(aggregate: Aggregate) -> None:
         "median_gap": "1e-12",
         "weighted_support": "",
         "published": "false",
+        "replicates": "",
     }
+    tested = rows(components_table(replace(aggregate, replicates=np.array([True, False])), np.array([True, False])))
+    assert [row["replicates"] for row in tested] == ["true", "false"]
     assert rows(components_table(replace(aggregate, certificate=None), np.array([True, False])))[0]["median_gap"] == ""
 
 

@@ -89,6 +89,20 @@ def test_one_client_has_nobody_to_be_compared_with():
     assert said.tone == "mixed"
 
 
+def test_components_that_replicate_are_counted():
+    """Those first, then the clients that differ; no warning while most replicate."""
+    result = aggregate(federation(), 4)
+    most = headline(replace(result, replicates=np.array([True, True, True, False])))
+    least, highest = result.support[:3].min(), result.support[:3].max()
+    clients = f"{highest}" if least == highest else f"{least} to {highest}"
+    assert most.agreement == f"3 of 4 components replicate, each in {clients} of {len(result.clients)} clients"
+    assert not most.warning
+    none = headline(replace(result, replicates=np.zeros(4, dtype=bool)))
+    assert (
+        none.agreement == f"None of 4 components could be shown to replicate across the {len(result.clients)} clients"
+    )
+
+
 def test_half_of_the_clients_or_more_is_a_warning():
     """No method can tell who is right then, and the page says so."""
     rng = np.random.default_rng(3)

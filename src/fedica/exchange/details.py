@@ -51,6 +51,7 @@ TRUST_TENSORS = {
 }
 MEDIAN_GAP = ("F64", "r")
 WEIGHTED_SUPPORT = ("I64", "r")
+REPLICATES = ("BOOL", "r")
 REFINEMENT_TENSORS = {"turned": ("F64", "r"), "scale": ("F64", "r")}
 
 
@@ -142,6 +143,8 @@ def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
         tensors["median_gap"] = certificate.median_gap
     if aggregate.weighted_support is not None:
         tensors["weighted_support"] = aggregate.weighted_support
+    if aggregate.replicates is not None:
+        tensors["replicates"] = aggregate.replicates
     if (refinement := aggregate.refinement) is not None:
         metadata |= {
             "refinement_round": str(refinement.round),
@@ -186,6 +189,7 @@ def _aggregate(container: Container) -> Aggregate:
         terms=read_terms(container.metadata, sizes["d"]),
         certificate=_certificate(container, sizes),
         weighted_support=_weighted_support(container, sizes),
+        replicates=_tensor(container, "replicates", *REPLICATES, sizes) if "replicates" in container.tensors else None,
         refinement=_refinement(container, sizes),
     )
 

@@ -42,14 +42,15 @@ def component_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
 def components_table(aggregate: Aggregate, published: BoolArray) -> bytes:
     """One row per component: who supports it, how well its atoms agree, and whether it is published."""
     header = ["component", "support", "spread_degrees", "centre_norm", "degenerate", "median_gap"]
-    header += ["weighted_support", "published"]
+    header += ["weighted_support", "published", "replicates"]
     norms = np.linalg.norm(aggregate.centres, axis=0).tolist()
     degenerate = set(aggregate.degenerate.tolist())
     certificate = aggregate.certificate
     gaps = [None] * aggregate.n_components if certificate is None else certificate.median_gap.tolist()
     support, spread = aggregate.support.tolist(), aggregate.spread.tolist()
     counts = [None] * len(gaps) if aggregate.weighted_support is None else aggregate.weighted_support.tolist()
-    rows = zip(support, spread, norms, gaps, counts, published.tolist(), strict=True)
+    replicates = [None] * len(gaps) if aggregate.replicates is None else aggregate.replicates.tolist()
+    rows = zip(support, spread, norms, gaps, counts, published.tolist(), replicates, strict=True)
     return _csv(
         header,
         ([a, *row[:3], a in degenerate, *row[3:]] for a, row in enumerate(rows)),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray
+from fedica.arrays import Array, BoolArray, IntArray
 from fedica.errors import ContributionError, FedicaError
 from fedica.records.fields import READONLY, check_fields, checked, set_fields
 from fedica.records.reasons import Numbers, sentence_of
@@ -165,6 +165,8 @@ class Aggregate:
     weighted_support : ndarray of shape (r,), optional
         How many clients count in each component: have an atom in it whose weight is not negligible. ``None`` for
         results of fedica 0.1.0, which did not tell.
+    replicates : ndarray of shape (r,), optional
+        Whether each component replicates across clients. ``None`` where that was not tested, or clients are too few.
     refinement : Refinement, optional
         What second messages changed in ``mixing`` and ``centres``; labels, support and trust stay those of the first.
     """
@@ -187,6 +189,7 @@ class Aggregate:
     terms: Terms
     certificate: Certificate | None = None
     weighted_support: IntArray | None = field(default=None, metadata=READONLY)
+    replicates: BoolArray | None = field(default=None, metadata=READONLY)
     refinement: Refinement | None = None
 
     def __post_init__(self) -> None:
@@ -235,6 +238,7 @@ class Aggregate:
             trust=None if self.trust is None else self.trust.renumbered(order),
             certificate=None if self.certificate is None else self.certificate.renumbered(order),
             weighted_support=None if self.weighted_support is None else self.weighted_support[order],
+            replicates=None if self.replicates is None else self.replicates[order],
             refinement=None if self.refinement is None else self.refinement.renumbered(order),
         )
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedica.arrays import Array
+from fedica.arrays import Array, BoolArray
 from fedica.records import Aggregate, Trust
 from fedica.records.reasons import list_components
 from fedica.report.agreement import trust_of, worst_first
 from fedica.text import show_text
 
-MAX_BY_CHANCE = 1.05
-"""A client whose median cosine is below this many times that of chance matches no better than chance."""
 MAX_NAMED = 6
 """Clients named in one sentence; the tables name all."""
 MAX_NAME_LENGTH = 48
@@ -68,7 +66,7 @@ class Headline:
     Parameters
     ----------
     agreement : str
-        How many clients agree on how many components.
+        How many components replicate, in how many clients; or, where that was not tested, how many clients agree.
     doubts : tuple of Doubts
         Those that do not: the outlying, then the weak.
     tone : {"good", "mixed", "bad"}
@@ -114,12 +112,25 @@ def headline(aggregate: Aggregate) -> Headline:
         agrees = f"Nobody agrees: the atoms of the {n_clients} clients are no more alike than chance makes them"
     elif aggregate.trust is None:
         agrees = f"{n_clients} clients were put together into {components}; no client was judged"
+    elif aggregate.replicates is not None:
+        agrees = _replication(aggregate, aggregate.replicates)
     else:
         agrees = f"{n_trusted} of {n_clients} clients {'agrees' if n_trusted == 1 else 'agree'} on {components}"
     warning = _warning(aggregate, n_trusted)
     doubtful = doubts or aggregate.rejected or n_clients == 1
     tone = "bad" if warning else "mixed" if doubtful else "good"
     return Headline(agrees, doubts, tone, warning, _details(aggregate, trust))
+
+
+def _replication(aggregate: Aggregate, replicates: BoolArray) -> str:
+    """Say how many components replicate, and in how many clients each is seen."""
+    n, r, n_clients = int(replicates.sum()), aggregate.n_components, len(aggregate.clients)
+    if n == 0:
+        return f"None of {_count(r, 'component')} could be shown to replicate across the {n_clients} clients"
+    least, most = int(aggregate.support[replicates].min()), int(aggregate.support[replicates].max())
+    clients = f"{most}" if least == most else f"{least} to {most}"
+    how_many = f"{n} of {_count(r, 'component')} {'replicates' if n == 1 else 'replicate'}"
+    return f"{how_many}, {'each ' if n > 1 else ''}in {clients} of {n_clients} clients"
 
 
 def nobody_agrees(aggregate: Aggregate) -> bool:
@@ -159,9 +170,11 @@ def _doubts(trust: Trust, verdict: str) -> Doubts:
 
 
 def _warning(aggregate: Aggregate, n_trusted: int) -> str:
-    n_clients = len(aggregate.clients)
+    n_clients, replicates = len(aggregate.clients), aggregate.replicates
     sentences = []
-    if n_clients == 2 and (n_trusted < 2 or nobody_agrees(aggregate)):
+    if replicates is not None and 2 * replicates.sum() >= replicates.size:
+        pass  # clients may have components of their own while most components replicate
+    elif n_clients == 2 and (n_trusted < 2 or nobody_agrees(aggregate)):
         sentences.append("Two clients disagree, and nothing tells which is right: ask for a third.")
     elif n_clients > 2 and (2 * n_trusted <= n_clients or nobody_agrees(aggregate)):
         sentences.append(
@@ -176,9 +189,9 @@ def _warning(aggregate: Aggregate, n_trusted: int) -> str:
 
 
 def _by_chance(aggregate: Aggregate) -> int:
-    """Count the clients whose median cosine is no larger than chance gives, as far as it is known."""
+    """Count the clients whose median cosine chance gives to one client in twenty, as far as it is known."""
     numbers = [] if aggregate.trust is None else [why.numbers for why in aggregate.trust.why]
-    return sum(n["likeness"] <= MAX_BY_CHANCE * n["chance"] for n in numbers if "likeness" in n)
+    return sum(n["likeness"] <= n["chance_high"] for n in numbers if "likeness" in n and "chance_high" in n)
 
 
 def _details(aggregate: Aggregate, trust: Trust) -> tuple[str, ...]:

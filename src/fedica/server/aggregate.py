@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedica.server.agreement import angles_to
 from fedica.server.centres import WEIGHTS, count_clients, count_weighted_clients
 from fedica.server.choose_n_components import choose_components
 from fedica.server.methods import AFFINITIES, METHODS, Judgement, Method, Options, Outcome
+from fedica.server.replication import replicating_components
 from fedica.server.trust import assess
 from fedica.threads import threads_for_blocks
 
@@ -29,6 +31,7 @@ def aggregate(
     weights: str | None = None,
     n_init: int = 10,
     on_bad: str = "raise",
+    replication: bool = False,
     random_state: RandomState = 0,
 ) -> Aggregate:
     """Assign the atoms of all clients to components, align their signs, and take a robust centre of each group.
@@ -59,6 +62,10 @@ def aggregate(
     on_bad : {"raise", "reject"}
         What to do with a contribution that does not fit the others: raise an error, or leave it out and list it in
         ``rejected`` of the result.
+    replication : bool
+        Whether to test which components replicate across clients, for ``replicates`` of the result: each client is
+        compared with the components of the half of the clients that it does not belong to. Takes about as long again.
+        Nothing is tested where spans are pooled ("group").
     random_state : int, RandomState, Generator or None
         Seed of the random starts.
 
@@ -109,15 +116,26 @@ def aggregate(
         rng=rng,
     )
     with threads_for_blocks():
-        if n_components is not None:
-            return _run(chosen, admitted, options, n_components, "given")
-        if chosen.choose is not None:
-            return _run(chosen, admitted, options, chosen.choose(admitted, options), "shuffled")
-        result = _run(chosen, admitted, options, *choose_components(admitted, n_init=n_init, rng=rng))
-        n_supported = int((result.support >= max(2.0, np.median(result.support) / 2)).sum())
-        if 0 < n_supported < result.n_components and len(admitted.clients) > 1:  # one client alone is no support
-            result = _run(chosen, admitted, options, n_supported, "support")
+        if n_components is None:
+            result = _run_unknown(chosen, admitted, options)
+        else:
+            result = _run(chosen, admitted, options, n_components, "given")
+        if replication and chosen.matches_atoms:
+            found = replicating_components(admitted, result.mixing, n_init=n_init, rng=rng)
+            result = replace(result, replicates=found)
         return result
+
+
+def _run_unknown(method: Method, admitted: Admitted, options: Options) -> Aggregate:
+    """Aggregate the admitted atoms into as many components as they show."""
+    if method.choose is not None:
+        return _run(method, admitted, options, method.choose(admitted, options), "shuffled")
+    n_components, source = choose_components(admitted, n_init=options.n_init, rng=options.rng)
+    result = _run(method, admitted, options, n_components, source)
+    n_supported = int((result.support >= max(2.0, np.median(result.support) / 2)).sum())
+    if 0 < n_supported < result.n_components and len(admitted.clients) > 1:  # one client alone is no support
+        result = _run(method, admitted, options, n_supported, "support")
+    return result
 
 
 def _run(method: Method, admitted: Admitted, options: Options, r: int, source: str) -> Aggregate:

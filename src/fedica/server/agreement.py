@@ -77,9 +77,10 @@ def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
     return np.asarray(atoms.each(of_block, labels)[0])
 
 
-def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> float:
-    """Median cosine of clients' atoms to their components if they were turned at random within the clients' spans.
+def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> tuple[float, float]:
+    """Median cosine of a client's atoms to their components if they were turned at random within the client's span.
 
+    Returns what is typical of clients, and what one in twenty exceeds.
     That is the null hypothesis of Hyvarinen and Ramkumar's test of components across subjects: a client's span may hold
     the components though its rotation means nothing. What it gives depends on d, on r_k and on how smooth atoms are.
     Of very many clients those drawn first are turned; few are turned several times each.
@@ -93,5 +94,7 @@ def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> float:
     whose = np.repeat(np.arange(len(turned)), [basis.shape[1] for basis in turned])
     columns = columns_of(np.concatenate(turned, axis=1), whose)
     labels = assign_atoms(columns, whose, mixing).labels
-    angles = angles_to(columns, mixing, labels)[labels >= 0]
-    return float(np.cos(np.radians(np.median(angles)))) if angles.size else 0.0
+    angles = angles_to(columns, mixing, labels)
+    of_clients = group_medians(angles, np.where(labels >= 0, whose, -1), len(turned), empty=90.0)
+    typical = float(np.median(angles[labels >= 0])) if (labels >= 0).any() else 90.0
+    return float(np.cos(np.radians(typical))), float(np.cos(np.radians(np.quantile(of_clients, 0.05))))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
@@ -15,6 +13,7 @@ from fedica.server.agreement import matched_atoms
 from fedica.server.assign import assign_atoms
 from fedica.server.consensus import UNCLEAR, chance_basis, find_consensus, half_distance
 from fedica.server.embedding import squared_spectrum
+from fedica.server.replication import consensus_of
 
 MAX_DIRECTIONS = 60
 """Atoms with more features than this are reduced to so many leading directions."""
@@ -79,26 +78,13 @@ def _replicated(admitted: Admitted, drawn: Drawn, r: int, *, n_init: int, rng: n
     for _ in range(SPLITS):
         order = rng.permutation(chosen)
         try:
-            halves = [_consensus_of(admitted, np.sort(part), r, n_init, rng) for part in (order[::2], order[1::2])]
+            halves = [
+                consensus_of(admitted, np.sort(part), r, n_init=n_init, rng=rng) for part in (order[::2], order[1::2])
+            ]
         except GroupingError:  # too few distinct atoms in one half
             continue
         found.append((match(*halves).cosines > REPLICATES).sum())
     return max(int(np.median(found)), 1) if found else r
-
-
-def _consensus_of(admitted: Admitted, clients: IntArray, r: int, n_init: int, rng: np.random.Generator) -> Array:
-    """Return the r components, (d, r), of some clients alone."""
-    inside = np.flatnonzero(np.isin(admitted.client_of_atom, clients))
-    owner = np.searchsorted(clients, admitted.client_of_atom[inside])
-    some = replace(
-        admitted,
-        atoms=columns_of(admitted.atoms.take(inside), owner),
-        client_of_atom=owner,
-        clients=tuple(admitted.clients[k] for k in clients),
-        n_samples=admitted.n_samples[clients],
-    )
-    ones = np.ones(clients.size)
-    return unit(find_consensus(some, r, ones, affinity="squared", n_init=n_init, rng=rng).centres)
 
 
 def largest_gap(atoms: Columns) -> int:

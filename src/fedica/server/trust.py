@@ -61,8 +61,8 @@ class _Measured:
         Components that it matches; that it could match with so many atoms.
     deviation : ndarray of shape (K,)
         By how much the logarithm of the squared distance differs between clients that are alike.
-    chance : float
-        Median cosine that clients would have if their atoms were turned at random within their spans.
+    chance : dict of str to float
+        What `chance_likeness` gives, as the numbers of a reason: ``chance`` and ``chance_high``.
     angle_of_atom : ndarray of shape (R,)
         Angle of each atom to its component; 90 if it has none.
     angle, angles, has
@@ -77,7 +77,7 @@ class _Measured:
     n_matched: IntArray
     n_possible: IntArray
     deviation: Array
-    chance: float
+    chance: dict[str, float]
     angle_of_atom: Array
     angle: Array
     angles: Array
@@ -115,7 +115,8 @@ def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assig
     Trust
         A verdict and its reason for each client.
     """
-    chance = chance_likeness(admitted.atoms, drawn, unit(centres))
+    typical, high = chance_likeness(admitted.atoms, drawn, unit(centres))
+    chance = {"chance": typical, "chance_high": high}
     measured = _measure(admitted, unit(centres), weights, assignment, chance)
     judged = _judge(measured, admitted.n_samples)
     verdict = np.where(judged.outlying, "outlying", np.where(judged.weak, "weak", "trusted"))
@@ -132,7 +133,9 @@ def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assig
     )
 
 
-def _measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assignment, chance: float) -> _Measured:
+def _measure(
+    admitted: Admitted, mixing: Array, weights: Array, assignment: Assignment, chance: dict[str, float]
+) -> _Measured:
     owner, n_clients, r = admitted.client_of_atom, len(admitted.clients), mixing.shape[1]
     duplicates = duplicate_weights(admitted.atoms, owner, assignment, r)
     distance = client_distances(assignment, owner, n_clients)
@@ -218,14 +221,14 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
     compared = measured.n_matched if outlying.all() else measured.n_matched[~outlying]
     usual = tuple(np.quantile(compared, (0.1, 0.5, 0.9), method="nearest").tolist())
     why = [
-        Reason("agrees", {"angle": angle, "likeness": float(np.cos(np.radians(angle))), "chance": measured.chance})
+        Reason("agrees", {"angle": angle, "likeness": float(np.cos(np.radians(angle))), **measured.chance})
         for angle in measured.angle.tolist()
     ]
     for k in np.flatnonzero(outlying | judged.weak | unmatched | copied | ~measured.has.all(axis=1)).tolist():
         numbers = {
             "angle": float(measured.angle[k]),
             "likeness": float(np.cos(np.radians(measured.angle[k]))),
-            "chance": measured.chance,
+            **measured.chance,
             "n_atoms": int(measured.n_atoms[k]),
             "n_matched": int(measured.n_matched[k]),
             "n_possible": int(measured.n_possible[k]),
