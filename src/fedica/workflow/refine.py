@@ -54,26 +54,26 @@ class Scored:
     ----------
     scores : Scores
         The record.
-    data : bytes
-        The bytes that leave.
-    path : str, optional
-        Where they were written; ``None`` if they were not.
     leaves : tuple of Field
         Every field that leaves.
     tells : tuple of str
         What can be computed from fields that leave; one line each.
     stays : tuple of str
         What does not leave, one line each.
+    data : bytes
+        The bytes that leave.
+    path : str, optional
+        Where they were written; ``None`` if they were not.
     notes : tuple of str
         What was noticed.
     """
 
     scores: Scores
-    data: bytes
-    path: str | None
     leaves: tuple[Field, ...]
     tells: tuple[str, ...]
     stays: tuple[str, ...]
+    data: bytes
+    path: str | None
     notes: tuple[str, ...]
 
 
@@ -146,7 +146,7 @@ def send_scores(
         write_atomic(path, [sent])
     key_notes = exposed_key_note(key) if isinstance(key, str | os.PathLike) else ()
     notes = (*key_notes, *public.withheld, *table.notes)
-    return Scored(scores, sent, path, fields_of(sent, SCORES, name), TELLS, _stays(table, scores), notes)
+    return Scored(scores, fields_of(sent, SCORES, name), TELLS, _stays(table, scores), sent, path, notes)
 
 
 TELLS = (
