@@ -39,6 +39,8 @@ FACTS = {
     "n_matched": 2,
     "n_possible": 10,
     "usual_matches": (8, 9, 10),
+    "explained": 0.1,
+    "usual": 0.6,
     "n_nan": 1,
     "n_infinite": 0,
     "row": 7,

@@ -311,9 +311,10 @@ def test_two_different_messages_under_one_name_are_both_refused():
 
 def test_the_same_atoms_on_other_terms_are_another_message():
     """Which of the two counts would otherwise depend on which arrived first."""
-    twin = contribution("a", grid="3 mm")
-    for order in ([contribution("a"), twin], [twin, contribution("a")]):
-        assert [x.kind for x in screen([*order, contribution("b")]).rejected] == ["duplicate-name"]
+    strengths = {"gram": np.eye(contribution("a").n_atoms), "noise_floor": 0.1}
+    for twin in (contribution("a", grid="3 mm"), contribution("a", **strengths)):
+        for order in ([contribution("a"), twin], [twin, contribution("a")]):
+            assert [x.kind for x in screen([*order, contribution("b")]).rejected] == ["duplicate-name"]
 
 
 def test_reordered_features_are_put_right():

@@ -148,8 +148,10 @@ def _one_per_client(contributions: Iterable[Contribution], refused: Refused) -> 
 
 
 def _identical(one: Contribution, other: Contribution) -> bool:
-    same = all(getattr(one, name) == getattr(other, name) for name in ("n_samples", "features", *MUST_AGREE))
-    return same and np.array_equal(one.atoms, other.atoms)
+    same = all(
+        getattr(one, name) == getattr(other, name) for name in ("n_samples", "features", "noise_floor", *MUST_AGREE)
+    )
+    return same and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("atoms", "gram"))
 
 
 def _for_study(contributions: Iterable[Contribution], study: Study, refused: Refused) -> list[Contribution]:
