@@ -1,7 +1,7 @@
 """Feed mutated files to the readers: each must give a valid record or a FedicaError, soon and in little memory.
 
     python tests/exchange/fuzz.py --count 200000                      # read_contribution, a few minutes on one core
-    python tests/exchange/fuzz.py --count 20000 --reader details      # also aggregate, study, key, inspect, and all
+    python tests/exchange/fuzz.py --count 20000 --reader details      # also aggregate, scores, study, key, inspect, all
 
 It stops at the first file that breaks a promise, keeps that file, and prints how to repeat it.
 """
@@ -350,6 +350,14 @@ def check_details_and_report(path: Path, record: fedica.Aggregate) -> None:
         assert "</html>" in render_report(record)
 
 
+def check_scores(path: Path, record: fedica.Scores) -> None:
+    """A second message that is accepted is finite, and can be written."""
+    m = len(record.components)
+    assert record.covariance.shape == record.products.shape == (m, m)
+    assert all(np.isfinite(x).all() for x in (record.scale, record.covariance, record.products, record.slopes))
+    exchange.scores_to_bytes(record)
+
+
 def check_inspected(path: Path, record: Inspected) -> None:
     """Every field is one printable line."""
     assert all(field.value.isprintable() and len(field.value) < 200 for field in record.fields)
@@ -387,6 +395,7 @@ READERS = {
         ("details.safetensors", "details-kinds.safetensors"),
         BINARY_MUTATIONS,
     ),
+    "scores": Reader(exchange.read_scores, check_scores, ("v2/scores.safetensors",), BINARY_MUTATIONS),
     "study": Reader(exchange.read_study, check_any, ("study.json",), TEXT_MUTATIONS),
     "key": Reader(exchange.read_public_key, check_any, ("client-07.pub",), TEXT_MUTATIONS),
     "inspect": Reader(
@@ -394,7 +403,7 @@ READERS = {
         check_inspected,
         (
             *("contribution.safetensors", "v2/contribution-full.safetensors", "aggregate.safetensors", "study.json"),
-            *("details-kinds.safetensors", "client-07.pub", "v1/result/summary.json"),
+            *("v2/scores.safetensors", "details-kinds.safetensors", "client-07.pub", "v1/result/summary.json"),
         ),
         BINARY_MUTATIONS,
     ),

@@ -45,6 +45,18 @@ def test_contribution_is_read_as_ever(golden: Path, name: str, fixture: str, req
         np.testing.assert_equal(getattr(read, field), getattr(expected, field), field)
 
 
+def test_a_second_message_is_read_and_written_as_ever(golden: Path) -> None:
+    """All fields, and the same bytes."""
+    read = exchange.read_scores(golden / "v2" / "scores.safetensors")
+    assert (read.client, read.refines, read.n_samples, read.study) == ("client-07", "0f" * 32, 640, "rest-eeg")
+    assert list(read.components) == [0, 2]
+    np.testing.assert_array_equal(read.scale, [1.5, 0.25])
+    np.testing.assert_array_equal(read.covariance, [[1.0, 0.125], [0.125, 1.0]])
+    np.testing.assert_array_equal(read.products, [[0.5, 0.0625], [0.03125, 0.75]])
+    np.testing.assert_array_equal(read.slopes, [0.625, 0.375])
+    assert exchange.scores_to_bytes(read) == (golden / "v2" / "scores.safetensors").read_bytes()
+
+
 def test_float32_atoms_are_read_as_ever(golden: Path, full_contribution: Contribution) -> None:
     """The golden atoms in float32 are those in float64, to the precision of float32."""
     read = exchange.read_contribution(golden / "v2" / "contribution-float32.safetensors")
