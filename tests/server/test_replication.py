@@ -49,7 +49,7 @@ def test_all_components_may_replicate():
     """Also the last, when one atom of each client is left."""
     sent, _ = clients_that_share(5, 0)  # one map turned within one dimension is the same map
     assert found_again(sent).replicates.all()
-    one = [Contribution(c.client, c.atoms[:, :1], 1000) for c in clients_that_share(6, 1, r=6)[0]]
+    one = [Contribution(c.client, c.atoms[:, :1], 1000) for c in clients_that_share(5, 1)[0]]
     same = [replace(c, atoms=one[0].atoms + 0.1 * c.atoms) for c in one]
     assert found_again(same, 1).replicates.tolist() == [True]
 
