@@ -71,6 +71,8 @@ def consensus_of(
         client_of_atom=owner,
         clients=tuple(admitted.clients[k] for k in clients),
         n_samples=admitted.n_samples[clients],
+        grams=tuple(admitted.grams[k] for k in clients),
+        noise_floors=tuple(admitted.noise_floors[k] for k in clients),
     )
     ones = np.ones(clients.size)
     return unit(find_consensus(some, n_components, ones, affinity="squared", n_init=n_init, rng=rng).centres)
