@@ -6,25 +6,34 @@ Run it as ``make group``, which writes docs/group.md; ``--quick`` for a look, wi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
+from many_people import N_LARGE, N_LARGE_MAPS, N_LARGE_VOXELS, large_rows
 from peer_tasks import CONDITIONS, N_BAD, N_NETWORKS, brains, likeness, networks
 from real_sets import ecoli_laboratories, ecoli_projects
 from seeds import parallel, table
+from single_client import KINDS, Arena, search
 
 from fedica import Contribution, LocalICA, aggregate
 from fedica.arrays import Array
 from fedica.datasets import fetch_ecoli
 from fedica.matching import match
 from fedica.simulate import people
+from fedica.simulate.people import PEOPLE
+from fedica.simulate.sheet import Sheet
 
 N_MODULES, MATCHED = 92, 0.7
 """Published modules of E. coli, and the correlation from which one is matched."""
 N_PEOPLE, N_MAPS, N_SCANS, N_HOSTILE, NOISE = 40, 20, 100, 8, 0.04
 """People-like federations: people, components, scans of each, how many are hostile, and the noise of a voxel."""
+N_SINGLE, CUT = 30, 100
+"""Clients, one of them hostile; and starts of one job of the search for what it should send."""
+SMALL_PEOPLE = {"side": 24, "blob_width": 1.5, "n_maps": 6, "n_scans": 40}
+"""People of the search: voxels along a side, and the rest as above."""
 
 INTRODUCTION = """# Group ICA
 
@@ -34,7 +43,7 @@ does not have. What consensus finds, which matches maps, stands in [Beside other
 and in {doc}`the example of E. coli <gallery/plot_ecoli>`.
 
 How many maps a client sends follows from the weights, not from a known answer: **half the rank of its data**, rounded
-up. These are the directions above its noise floor; the others would have weight zero. (The brains and the people below
+up. These are the directions above its noise floor; the others would hardly count. (The brains and the people below
 send principal directions: the rotation that a client's ICA finds drops out, to rounding.)
 """
 
@@ -45,16 +54,25 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="seeds of E. coli; brains and people take at most three")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--section", action="append", choices=SECTIONS, help="this one alone; may be repeated")
+    parser.add_argument("--people", type=int, action="append", help="how many people the large cases have")
+    parser.add_argument("--folder", type=Path, default=Path(gettempdir()), help="for the file of the large cases")
     parser.add_argument("--quick", action="store_true", help="one seed")
     parser.add_argument("--output", type=Path, default=Path("docs/group.md"))
     options = parser.parse_args()
     if options.quick:
         options.seeds = 1
-    page = [INTRODUCTION]
     for name in options.section or SECTIONS:  # a run that is stopped leaves the sections that are done
-        page.append(SECTIONS[name](options))
-        options.output.write_text("\n".join(page), encoding="utf-8")
-        print(f"wrote {options.output}")
+        section = SECTIONS[name](options)
+        options.output.write_text(with_section(options.output, name, section), encoding="utf-8")
+        print(f"wrote {options.output}: {name}")
+
+
+def with_section(path: Path, name: str, section: str) -> str:
+    """Return the page with this section anew; others stay as they are on it, in their order."""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    parts = {part.partition("\n")[0]: part.strip() for part in before.split("\n## ")[1:]}
+    parts[TITLES[name]] = section.removeprefix("## ").strip()
+    return "\n".join([INTRODUCTION, *(f"## {parts[title]}\n" for title in TITLES.values() if title in parts)])
 
 
 def half_of_rank(client: str, rows: Array) -> Contribution:
@@ -107,7 +125,7 @@ def ecoli(options: argparse.Namespace) -> str:
         ]
         for k, name in enumerate(("five laboratories", "twenty projects"))
     ]
-    return f"""## Gene modules of E. coli
+    return f"""## {TITLES["ecoli"]}
 
 Of {N_MODULES} published modules, how many are matched with an absolute correlation above {MATCHED}: median of
 {options.seeds} seeds, and the range; {N_MODULES} components. *Outlying*: clients that group called so, at most.
@@ -124,7 +142,7 @@ def brain_likeness(seed: int) -> list[list[float]]:
         scans = [np.asarray(image.dataobj, dtype=float)[mask].T for image in images]
         group = aggregate([principal(f"{k:02}", x) for k, x in enumerate(scans)], N_NETWORKS, method="group")
         pooled = LocalICA(N_NETWORKS, independence="features", random_state=0).fit(np.concatenate(scans)).atoms_
-        named = np.array(group.trust.verdict) != "trusted"
+        named = np.isin(group.trust.verdict, ("outlying", "weak"))
         found = [likeness(m.T, maps) for m in (group.mixing, pooled)]
         rows.append([*found, named[:N_BAD].mean(), named[N_BAD:].mean()])
     return rows
@@ -138,7 +156,7 @@ def peers(options: argparse.Namespace) -> str:
         [c.name, *(f"{x:.3f}" for x in row[:2]), f"{row[2]:.0%}" if c.fault else "", f"{row[3]:.0%}"]
         for c, row in zip(CONDITIONS, means, strict=True)
     ]
-    return f"""## Thirty brains
+    return f"""## {TITLES["brains"]}
 
 The first task of [Beside other tools](peers.md): mean likeness of the maps to the true networks over {n_draws} draws.
 *Bad named*: bad people who are called outlying or weak; *good named*: all others who are (without bad people, of the
@@ -183,14 +201,19 @@ ATTACKS: dict[str, Callable[..., Contribution] | None] = {
 }
 
 
+def scans_of(contributions: Sequence[Contribution], n_scans: int, rng: np.random.Generator) -> list[Array]:
+    """Simulate the scans of people with these maps: own time courses, own strengths of the maps, noise."""
+    scans = []
+    for c in contributions:
+        courses = rng.standard_normal((n_scans, c.n_atoms)) * rng.uniform(0.7, 1.3, c.n_atoms)
+        scans.append(courses @ c.atoms.T + NOISE * rng.standard_normal((n_scans, c.n_features)))
+    return scans
+
+
 def people_likeness(seed: int) -> list[list[float]]:
     """Return for each attack the likeness of group and of pooled ICA of the honest, and the shares outlying."""
     federation = people(N_PEOPLE, N_MAPS, random_state=seed)
-    rng = np.random.default_rng(seed)
-    scans = []
-    for c in federation.contributions:
-        courses = rng.standard_normal((N_SCANS, N_MAPS)) * rng.uniform(0.7, 1.3, N_MAPS)
-        scans.append(courses @ c.atoms.T + NOISE * rng.standard_normal((N_SCANS, c.n_features)))
+    scans = scans_of(federation.contributions, N_SCANS, np.random.default_rng(seed))
     sent = [principal(c.client, x) for c, x in zip(federation.contributions, scans, strict=True)]
     pooled = {
         n_bad: LocalICA(N_MAPS, independence="features", random_state=0).fit(np.concatenate(scans[n_bad:])).atoms_
@@ -223,7 +246,7 @@ def hostile(options: argparse.Namespace) -> str:
         [name, f"{row[0]:.3f}", f"{row[1]:.3f}", f"{row[2]:.0%}" if forge else "", f"{row[3]:.0%}"]
         for (name, forge), row in zip(ATTACKS.items(), means, strict=True)
     ]
-    return f"""## People, and hostile clients among them
+    return f"""## {TITLES["people"]}
 
 {N_PEOPLE} people of `fedica.simulate.people` ("fmri"), {N_MAPS} components, {N_SCANS} scans each; {N_HOSTILE} of them
 are hostile. Mean likeness to the true components over {n_draws} draws; *pooled, honest* is one ICA of the data of all
@@ -232,7 +255,94 @@ honest people: it knows who is hostile.
 {table(["hostile clients send", "group", "pooled, honest", "hostile outlying", "honest outlying"], lines)}"""
 
 
-SECTIONS = {"people": hostile, "brains": peers, "ecoli": ecoli}
+def small_people(seed: int) -> tuple[list[Contribution], int]:
+    """Return what honest people send, and the number of components: few voxels, so that a search is quick."""
+    law = replace(PEOPLE["fmri"], sheet=Sheet(SMALL_PEOPLE["side"], 0.9), blob_width=SMALL_PEOPLE["blob_width"])
+    federation = people(N_SINGLE, SMALL_PEOPLE["n_maps"], kind=law, random_state=seed)
+    scans = scans_of(federation.contributions, SMALL_PEOPLE["n_scans"], np.random.default_rng(seed))
+    return [principal(f"{k:02}", x) for k, x in enumerate(scans[1:])], SMALL_PEOPLE["n_maps"]
+
+
+def good_brains(seed: int) -> tuple[list[Contribution], int]:
+    """Return what the people of docs/peers.md send who are good, all but one, and the number of networks."""
+    maps, mask = networks(np.random.default_rng(seed))
+    images = brains(maps, mask, CONDITIONS[0], np.random.default_rng(100 + seed))
+    scans = [np.asarray(image.dataobj, dtype=float)[mask].T for image in images[1:]]
+    return [principal(f"{k:02}", x) for k, x in enumerate(scans)], N_NETWORKS
+
+
+def searched(job: tuple[Callable[[int], tuple[list[Contribution], int]], int, range, int]) -> list[list[object]]:
+    """Return for each start its kind, how far it moved each component, and how far leaving out a client does."""
+    federation, seed, starts, n_steps = job
+    arena = Arena.of(*federation(seed))
+    return [[x.kind, x.moved, arena.left_out.max(axis=0)] for x in search(arena, starts, n_steps)]
+
+
+SEARCHED = {"people": (small_people, 200, 15), "brains": (good_brains, 48, 5)}
+"""Federations of the search: who is honest, starts, and random steps of each start."""
+
+
+def single(options: argparse.Namespace) -> str:
+    """Return the section on one hostile client that knows the code."""
+    lines = []
+    for name, (federation, n_most, n_steps) in SEARCHED.items():
+        n_starts = min(n_most, 12) if options.quick else n_most
+        jobs = [(federation, 0, range(a, min(a + CUT, n_starts)), n_steps) for a in range(0, n_starts, CUT)]
+        rows = [row for part in parallel(searched, jobs, options.jobs, f"one client, {name}") for row in part]
+        moved, left_out = (np.array([row[i] for row in rows]) for i in (1, 2))
+        worst = int(np.argmax((moved / left_out).max(axis=1)))
+        span = f"{left_out[0].min():.1f} to {left_out[0].max():.1f}"
+        ratio = f"{(moved / left_out).max():.2f}"
+        lines.append([name, n_starts, span, f"{moved.max():.1f}", ratio, rows[worst][0]])
+        print(*lines[-1], flush=True)
+    heading = ["", "starts", "an honest client, degrees", "the hostile one, degrees", "ratio", "that start"]
+    return f"""## {TITLES["single"]}
+
+How far can a single client move a component, whatever it sends? {N_SINGLE} clients, one of them hostile.
+A search over messages (`benchmarks/single_client.py`) starts from: {", ".join(KINDS)}.
+*An honest client*: how far leaving out one of the 29 honest clients moves each component, at most over these clients;
+from the component that moves least to the one that moves most. *The hostile one*: how far its joining moves a
+component, at most over components and starts.
+*Ratio*: the same over what an honest client does to that very component. People of {SMALL_PEOPLE["side"] ** 2} voxels,
+{SMALL_PEOPLE["n_maps"]} components; the brains of [Beside other tools](peers.md), all good.
+
+{table(heading, lines)}"""
+
+
+def large(options: argparse.Namespace) -> str:
+    """Return the section on memory, passes and growth."""
+    rows = large_rows(options.people or ([10, 20] if options.quick else [25, 50, 100]), options.folder)
+    lines = [
+        [
+            f"{row['people']:,}",
+            f"{row['bytes'] / 1e9:.1f}",
+            f"{row['seconds']:.0f}",
+            f"{1000 * row['seconds'] / row['people']:.0f}",
+            f"{row['peak_mb'] / 1000:.2f}",
+            row["passes"],
+            f"{row['likeness']:.3f}",
+        ]
+        for row in rows
+    ]
+    heading = ["people", "GB of maps", "seconds", "ms a person", "peak GB", "passes", "likeness"]
+    return f"""## {TITLES["large"]}
+
+People who send {N_LARGE_MAPS} maps of {N_LARGE_VOXELS:,} voxels each, with strengths, in one mapped file of single
+precision (`AtomArray`); {N_LARGE} components. *Peak*: of the whole process, the pages of the file that it just read
+included. *Passes* over the file. Nothing is written besides the file.
+
+{table(heading, lines)}"""
+
+
+TITLES = {
+    "people": "People, and hostile clients among them",
+    "brains": "Thirty brains",
+    "ecoli": "Gene modules of E. coli",
+    "single": "One hostile client that knows the code",
+    "large": "Many people",
+}
+"""Headings of the page, in order."""
+SECTIONS = {"people": hostile, "brains": peers, "ecoli": ecoli, "single": single, "large": large}
 
 
 if __name__ == "__main__":

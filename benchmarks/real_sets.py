@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-import mne
-import nibabel
 import numpy as np
 from scipy.signal import detrend
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -59,23 +57,36 @@ def rows_of(name: str) -> Array:
     return data / data.std(axis=0)
 
 
-def fmri_runs(n_components: int) -> list[Contribution]:
-    """Return the twelve runs of a slice: detrended voxels of variance one within the brain."""
+def fmri_series() -> list[Array]:
+    """Return the twelve runs of a slice, (scans, voxels) each: detrended voxels of variance one within the brain."""
+    import nibabel  # noqa: PLC0415 - an extra
+
     images = [np.asarray(nibabel.load(path).dataobj, dtype=float)[:, :, 0] for path in fetch_fmri_slice().paths]
     mean = np.mean([image.mean(axis=-1) for image in images], axis=0)
     varies = np.min([image.std(axis=-1) for image in images], axis=0) > 0
     series = [detrend(image[(mean > 0.25 * mean.max()) & varies].T, axis=0) for image in images]
-    return fit([run / run.std(axis=0) for run in series], n_components, "features")
+    return [run / run.std(axis=0) for run in series]
 
 
-def eeg_segments(person: int, n_components: int) -> list[Contribution]:
-    """Return the segments of one person's EEG of 128 channels, above 1 Hz, on the average reference."""
+def fmri_runs(n_components: int) -> list[Contribution]:
+    """Return the twelve runs of a slice, each a client."""
+    return fit(fmri_series(), n_components, "features")
+
+
+def eeg_recording(person: int) -> Array:
+    """Return one person's EEG in microvolts, (n_samples, 128): above 1 Hz, on the average reference. person : 0, 1."""
+    import mne  # noqa: PLC0415 - an extra, slow to load
+
     edf = [path for path in fetch_eeg_128().paths if path.suffix == ".edf"][person]
     raw = mne.io.read_raw_edf(edf, preload=True, verbose="error")
     raw.pick(raw.ch_names[:128]).filter(1.0, None, verbose="error")
     microvolts = 1e6 * raw.get_data().T
-    microvolts -= microvolts.mean(axis=1, keepdims=True)
-    return fit(np.array_split(microvolts, N_SEGMENTS), n_components)
+    return np.ascontiguousarray(microvolts - microvolts.mean(axis=1, keepdims=True))
+
+
+def eeg_segments(person: int, n_components: int) -> list[Contribution]:
+    """Return the segments of one person's EEG of 128 channels, each a client."""
+    return fit(np.array_split(eeg_recording(person), N_SEGMENTS), n_components)
 
 
 def ecoli_projects() -> dict[str, Array]:

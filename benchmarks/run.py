@@ -1,7 +1,8 @@
 """Measure fedica beside what people would do instead, in one run, and write docs/performance.md.
 
-Run it as ``make bench`` (about a quarter of an hour). ``make bench BENCH=--quick`` takes about a minute and shows
-smaller sizes; ``BENCH='--only groups,clients'`` runs some sections and keeps what is known of the others, in out/bench.
+Run it as ``make bench`` (about two hours, most of them for other solvers on real recordings). ``make bench
+BENCH=--quick`` takes some minutes and shows smaller sizes; ``BENCH='--only groups,clients'`` runs some sections and
+keeps what is known of the others, in out/bench.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 import agreement
 import client_side
 import everyday
+import real_recordings
 import server_side
 from measuring import Row, facts, run_task
 from page import checks_of, write_page
@@ -26,6 +28,8 @@ SECTIONS = {
     "medians": (server_side.run_medians, lambda rows: []),
     "clients": (client_side.run_clients, client_side.judge_clients),
     "recording": (client_side.run_recording, client_side.judge_recording),
+    "real": (real_recordings.run_real, real_recordings.judge_real),
+    "other": (real_recordings.run_other, real_recordings.judge_other),
     "agreement": (agreement.run_agreement, agreement.judge_agreement),
     "everyday": (everyday.run_everyday, everyday.judge_everyday),
 }
@@ -36,7 +40,7 @@ NOT_QUICK = ("recording",)
 def main() -> None:
     """Run the sections that are asked for, then write the page from all that are known."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, about a minute")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, some minutes")
     parser.add_argument("--only", default="", help=f"sections, separated by commas: {', '.join(SECTIONS)}")
     parser.add_argument("--page", type=Path, help="where to write; docs/performance.md, or out/bench for --quick")
     parser.add_argument("--task", help=argparse.SUPPRESS)

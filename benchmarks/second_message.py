@@ -1,183 +1,219 @@
-"""Measure what a second message brings: error beside pooled FastICA and consensus, and under attack.
+"""Measure what a second message brings: error beside pooled FastICA and consensus, under attack, and its cost.
 
-``python benchmarks/second_message.py`` prints two tables of medians; ``--quick`` for a look at small federations.
+Run it as ``make second``, which writes docs/second.md and the summary in docs/choosing.md; ``--quick`` for a look at
+small federations, which writes nothing. It can be interrupted: first answers and attacked federations that are finished
+are kept in out/second and not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+import warnings
+from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 
 import numpy as np
-from scipy.linalg import expm
-from seeds import parallel, table
+from second_first import R, draw, first_and_pooled
+from second_large import large
+from seeds import table
 
-from fedica import Aggregate, Contribution, LocalICA, Scores, aggregate, refine, score
-from fedica.arrays import Array
-from fedica.errors import DataError
+from fedica import refine, score
 from fedica.evaluate import recovery_error
-from fedica.simulate import federation
-from fedica.simulate.mixing import random_mixing
+from fedica.simulate.grid import Job, Row, run_grid
+from fedica.simulate.robustness import HONEST, Setting
+from fedica.simulate.second_study import run_second
 
-R = 10
 LAWS = ("laplace", "uniform", "bernoulli-gaussian")
 SIZES = ((30, 2000), (100, 200), (200, 100), (500, 50))
 """Clients, and samples of each."""
 CONDITIONS = (1.0, 5.0, 30.0)
 SHARES = (0.1, 0.2, 0.3, 0.4)
 ATTACKED = ((30, 2000), (100, 200))
-INFLATED = 10**6
+ATTACKS = (*(f"{name}:{angle}" for name in ("turned-data", "turned-scores") for angle in (5, 10, 20)), "turned-plane",
+           "foreign-data", "foreign-scores", "inflated-turn", "extreme-scores", "turned-answer:5")  # fmt: skip
+ONE, TWO = "one message", "2 messages"
+LINES = (ONE, TWO, "3 messages", "pooled")
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the tables and write the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20, help="federations of each cell")
-    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=20, help="federations of each cell without an attack")
+    parser.add_argument("--attacked-seeds", type=int, default=5, help="federations of each cell with one")
+    parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="one seed, the smaller federations")
-    parser.add_argument("--only", choices=("accuracy", "attacks"))
+    parser.add_argument("--output", type=Path, default=Path("docs/second.md"), help="the page with the tables")
+    parser.add_argument("--summary", type=Path, default=Path("docs/choosing.md"), help="the page with the summary")
     options = parser.parse_args()
-    seeds = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))
-    sizes = SIZES[:2] if options.quick else SIZES
-    if options.only != "attacks":
-        accuracy(sizes, seeds, options.jobs)
-    if options.only != "accuracy":
-        print(attacks(ATTACKED[:1] if options.quick else ATTACKED, seeds, options.jobs))
+    if options.quick:
+        options.seeds = options.attacked_seeds = 1
+    seeds, attacked = (
+        range(options.first_seed, options.first_seed + n) for n in (options.seeds, options.attacked_seeds)
+    )
+    cells = measure(SIZES[:2] if options.quick else SIZES, seeds, options.jobs)
+    settings = [Setting(k, R, condition=5.0, n_samples=n, law="laplace") for k, n in ATTACKED]
+    path = Path("out/second/attacks.csv")
+    rows = run_second(
+        settings, path=path, attacks=ATTACKS, shares=SHARES, seeds=attacked, n_jobs=options.jobs, progress=True
+    )
+    sizes = {f"{k} x {n}": [row for row in rows if row["n_clients"] == k] for k, n in ATTACKED}
+    parts = [accuracy(cells, seeds), attacks(sizes, attacked), large()]
+    summary = short_accuracy(cells, seeds) + "\n" + short_attacks(sizes, attacked)
+    print(*parts, summary, sep="\n")
+    if not options.quick:
+        options.output.write_text("\n".join([INTRODUCTION, *parts]), encoding="utf-8")
+        write_section(options.summary, "second", summary)
 
 
-def accuracy(sizes: Sequence[tuple[int, int]], seeds: range, jobs: int) -> None:
-    """Print errors without an attack, row by row, as medians over seeds of ratios within one federation."""
+INTRODUCTION = """# A second message, measured
+
+*Made by `make second`; do not edit.* What a [second message](method.md#a-second-message-score-and-refine) changes:
+without an attack, under attack, and what it costs. [When it pays](choosing.md#one-message-or-two).
+"""
+
+
+def write_section(page: Path, name: str, text: str) -> None:
+    """Put a text between the marks of this section of a page."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- {name}: make second -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->\n")
+    if not end:
+        raise SystemExit(f"{page}: it has no marks of the section {name!r}.")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+Cell = tuple[tuple[int, int], str, float]
+"""Size, law and condition."""
+
+
+def measure(sizes: Sequence[tuple[int, int]], seeds: range, jobs: int) -> dict[Cell, np.ndarray]:
+    """Return of each cell and seed the errors of `LINES`, and whether the second message was used: (seeds, 5)."""
+    cells = list(product(sizes, LAWS, CONDITIONS))
+    grid: list[Job] = [
+        {"n_clients": size[0], "n_samples": size[1], "law": law, "condition": condition, "seed": seed}
+        for seed, (size, law, condition) in product(seeds, cells)
+    ]
+    rows = run_grid(grid, _errors, Path("out/second/accuracy.csv"), lines=LINES, n_jobs=jobs, progress=True)
+    found: dict[Cell, list[list[float]]] = {cell: [] for cell in cells}
+    for own in np.array_split(np.array(rows), len(grid)):
+        size = int(own[0]["n_clients"]), int(own[0]["n_samples"])
+        errors = [float(row["error"]) for row in own]
+        found[size, own[0]["law"], float(own[0]["condition"])].append([*errors, float(own[1]["taken"])])
+    return {cell: np.array(errors) for cell, errors in found.items()}
+
+
+def _errors(job: Job) -> list[Row]:
+    """Error of consensus, after a second and a third message, and of pooled FastICA; and whether steps were taken."""
+    law, condition, seed = str(job["law"]), float(job["condition"]), int(job["seed"])
+    size = int(job["n_clients"]), int(job["n_samples"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first, pooled = first_and_pooled(law, size, condition, seed)
+    fed = draw(law, size, condition, seed)
+    second = refine(first, [score(c.X, first, client=c.name) for c in fed.clients])
+    third = refine(second, [score(c.X, second, client=c.name) for c in fed.clients])
+    assert second.refinement is not None
+    assert third.refinement is not None
+    taken = (0, int(second.refinement.taken), int(third.refinement.taken), 0)
+    found = (first.mixing, second.mixing, third.mixing, pooled)
+    return [
+        {"method": line, "error": recovery_error(mixing, fed.mixing).relative, "taken": step}
+        for line, mixing, step in zip(LINES, found, taken, strict=True)
+    ]
+
+
+def _ratios(errors: np.ndarray) -> list[float]:
+    """Medians of paired ratios: two and three messages over pooled data, and over one message. errors : (seeds, 5)."""
+    first, second, third, pooled, _ = errors.T
+    return [float(np.median(x)) for x in (second / pooled, third / pooled, second / first, third / first)]
+
+
+def _taken(cells: dict[Cell, np.ndarray]) -> str:
+    useful = [bool(one[4]) for errors in cells.values() for one in errors if one[3] < 0.9 * one[0]]
+    return f"{sum(useful)} of the {len(useful)} federations in which pooling has an error more than 10% smaller"
+
+
+def accuracy(cells: dict[Cell, np.ndarray], seeds: range) -> str:
+    """Every cell without an attack."""
+    lines = []
+    for (size, law, condition), errors in cells.items():
+        medians = [f"{np.median(errors[:, k]):.4f}" for k in (0, 3)]
+        lines.append([_named(size), law, f"{condition:g}", *medians, *(f"{x:.2f}" for x in _ratios(errors))])
     heads = ("consensus", "pooled", "two / pooled", "three / pooled", "two / consensus", "three / consensus")
-    print(table(("clients x samples", "sources", "condition", *heads), []), end="", flush=True)
-    for size, law, condition in product(sizes, LAWS, CONDITIONS):
-        errors = parallel(_errors, [(law, size, condition, seed) for seed in seeds], jobs)
-        first, second, third, pooled = np.array(errors).T
-        ratios = (second / pooled, third / pooled, second / first, third / first)
-        numbers = [f"{np.median(first):.4f}", f"{np.median(pooled):.4f}", *(f"{np.median(x):.2f}" for x in ratios)]
-        row = (f"{size[0]} x {size[1]}", law, f"{condition:g}", *numbers)
-        print("| " + " | ".join(row) + " |", flush=True)
+    text = (
+        f"## Without an attack\n\nError / sqrt(r) of consensus and of pooled FastICA, r = {R}; medians over "
+        f"{_of(seeds)} of ratios within one federation, after two and after three messages. The step was taken in "
+        f"{_taken(cells)}."
+    )
+    return f"{text}\n\n{table(('clients x samples', 'sources', 'condition', *heads), lines)}"
 
 
-def _errors(job: tuple[str, tuple[int, int], float, int]) -> list[float]:
-    """Error of consensus, after a second and after a third message, and of pooled FastICA."""
-    data, truth = _draw(*job)
-    sent = [_fit(X, name) for name, X in data.items()]
-    first = aggregate([message for message in sent if message is not None], R)
-    second = refine(first, [score(X, first, client=name) for name, X in data.items()])
-    third = refine(second, [score(X, second, client=name) for name, X in data.items()])
-    pooled = LocalICA(R, tol=1e-8, random_state=0).fit(np.concatenate([X - X.mean(axis=0) for X in data.values()]))
-    found = (first.mixing, second.mixing, third.mixing, pooled.atoms_)
-    return [recovery_error(mixing, truth).relative for mixing in found]
+def short_accuracy(cells: dict[Cell, np.ndarray], seeds: range) -> str:
+    """Return the worst condition of each size and law."""
+    lines = []
+    for size, law in dict.fromkeys((size, law) for size, law, _ in cells):
+        own = [errors for (one, other, _), errors in cells.items() if (one, other) == (size, law)]
+        worst = np.max([_ratios(errors) for errors in own], axis=0)
+        medians = [f"{np.median([errors[:, k] for errors in own]):.4f}" for k in (0, 3)]
+        lines.append([_named(size), law, *medians, *(f"{x:.2f}" for x in worst[:3])])
+    heads = ("consensus", "pooled", "two / pooled", "three / pooled", "two / consensus")
+    text = (
+        f"Error / sqrt(r) of consensus and of pooled FastICA, r = {R}, over {_of(seeds)} and three condition numbers "
+        "(1, 5, 30); then the largest, over these conditions, of the medians of the ratios within one federation. "
+        f"The step was taken in {_taken(cells)}. [All cells](second.md)."
+    )
+    return f"{text}\n\n{table(('clients x samples', 'sources', *heads), lines)}"
 
 
-def _draw(law: str, size: tuple[int, int], condition: float, seed: int) -> tuple[dict[str, Array], Array]:
-    fed = federation(size[0], R, n_samples=size[1], law=law, condition=condition, random_state=seed)
-    return {client.name: client.X for client in fed.clients}, fed.mixing
+def attacks(sizes: dict[str, list[Row]], seeds: range) -> str:
+    """Every attack, share and size: medians and worst of ratios to honest clients alone and to one message."""
+    lines = []
+    for size, name, share in product(sizes, ATTACKS, SHARES):
+        ratios = _attacked(sizes[size], name, share)
+        cells = [f"{np.median(x):.2f} ({np.max(x):.2f})" for x in (ratios["honest"], ratios["consensus"])]
+        lines.append([size, name, f"{share:.0%}", f"{np.median(ratios['error']):.4f}", *cells])
+    text = (
+        f"## Under attack\n\nLaplace sources, condition 5: medians, and in brackets the worst, over {_of(seeds)} of "
+        "the error after two messages over that of honest clients alone, and over that of one message. What each "
+        "attack does: `fedica simulate --list`."
+    )
+    heads = ("clients x samples", "attack", "share", "consensus", "two / honest alone", "two / consensus")
+    return f"{text}\n\n{table(heads, lines)}"
 
 
-def _fit(X: Array, name: str) -> Contribution | None:
-    """Return a first message; none of a client whose few samples do not span the components."""
-    try:
-        return LocalICA(R, random_state=0).fit(X).contribution(name)
-    except DataError:
-        return None
+def short_attacks(sizes: dict[str, list[Row]], seeds: range) -> str:
+    """Return the worst median over shares, of each attack and size."""
+    lines = []
+    for name in ATTACKS:
+        cells = []
+        for rows, over in product(sizes.values(), ("honest", "consensus")):
+            cells.append(max((float(np.median(_attacked(rows, name, share)[over])), -share) for share in SHARES))
+        lines.append([name, *(f"{worst:.2f} ({-share:.0%})" for worst, share in cells)])
+    pairs = product(sizes, ("two / honest alone", "two / consensus"))
+    heads = ("attack", *(f"{size}: {ratio}" for size, ratio in pairs))
+    text = (
+        f"Under attack in both messages, or in the second alone (`-scores`, `-answer`), Laplace sources, condition 5: "
+        f"the largest of the medians over {_of(seeds)} for 10, 20, 30 and 40% of the clients, and in brackets the "
+        "share that has it, of the error after two messages over that of honest clients alone, and over that of one "
+        "message."
+    )
+    return f"{text}\n\n{table(heads, lines)}"
 
 
-@dataclass(frozen=True)
-class Attack:
-    """What corrupted clients do: their data in both messages, and what they change in each."""
-
-    turn: Callable[[Array], Array] = lambda mixing: mixing  # from the true mixing matrix to that of their data
-    samples: int = 1  # their declared samples are so many times the true ones
-    lie: Callable[[Scores], Scores] = lambda scores: scores
-    honest_first: bool = False  # whether their first message is that of honest data
+def _attacked(rows: Sequence[Row], attack: str, share: float) -> dict[str, np.ndarray]:
+    """Return the errors of one message, and ratios of two to honest clients alone and to one message: (seeds,) each."""
+    own = [row for row in rows if row["attack"] == attack and row["share"] == share]
+    error = {line: np.array([float(r["error"]) for r in own if r["method"] == line]) for line in (ONE, TWO, HONEST)}
+    return {"error": error[ONE], "honest": error[TWO] / error[HONEST], "consensus": error[TWO] / error[ONE]}
 
 
-def _common_turn(degrees: float, mixing: Array) -> Array:
-    """Every component turned by about so many degrees in the coordinates of the others."""
-    skew = np.random.default_rng(0).standard_normal((R, R))
-    return mixing @ expm(np.radians(degrees) * (skew - skew.T) / np.sqrt(2 * (R - 1)))
+def _named(size: tuple[int, int]) -> str:
+    return f"{size[0]} x {size[1]}"
 
 
-def _one_plane(degrees: float, mixing: Array) -> Array:
-    skew = np.zeros((R, R))
-    skew[0, 1] = np.radians(degrees)
-    return mixing @ expm(skew - skew.T)
-
-
-def _other_basis(mixing: Array) -> Array:
-    return random_mixing(*mixing.shape, condition=5.0, rng=np.random.default_rng(1))
-
-
-def _extremes(scores: Scores) -> Scores:
-    ones = np.ones((R, R))
-    return replace(scores, covariance=1e12 * ones, products=1e6 * ones, slopes=np.ones(R), n_samples=10**12)
-
-
-ATTACKS = {
-    **{f"common turn of {a} degrees": Attack(partial(_common_turn, float(a))) for a in (5, 10, 20)},
-    **{
-        f"common turn of {a} degrees, second message alone": Attack(partial(_common_turn, float(a)), honest_first=True)
-        for a in (5, 10, 20)
-    },
-    "statistics of another basis, second message alone": Attack(_other_basis, honest_first=True),
-    "another basis": Attack(_other_basis),
-    "inflated samples, turn of 10 degrees": Attack(partial(_common_turn, 10.0), samples=INFLATED),
-    "extremes, second message alone": Attack(lie=_extremes, honest_first=True),
-    "one plane turned by 20 degrees": Attack(partial(_one_plane, 20.0)),
-}
-
-
-def attacks(sizes: Sequence[tuple[int, int]], seeds: range, jobs: int) -> str:
-    """Errors under attack, Laplace, condition 5: medians of ratios to honest clients alone and to consensus."""
-    cells = list(product(sizes, seeds))
-    found = parallel(_attacked, cells, jobs, "attacks")
-    rows = []
-    for size in sizes:
-        own = [errors for (one, _), errors in zip(cells, found, strict=True) if one == size]
-        for name, share in product(ATTACKS, SHARES):
-            first, second, honest = np.array([errors[name, share] for errors in own]).T
-            numbers = (f"{np.median(first):.4f}", *(f"{np.median(second / x):.2f}" for x in (honest, first)))
-            rows.append([f"{size[0]} x {size[1]}", name, f"{share:.0%}", *numbers])
-    heads = ("consensus", "two / honest alone", "two / consensus")
-    return table(("clients x samples", "attack", "share", *heads), rows)
-
-
-def _attacked(job: tuple[tuple[int, int], int]) -> dict[tuple[str, float], tuple[float, float, float]]:
-    """Of each attack and share the error of consensus, after a second message, and so with honest clients alone."""
-    size, seed = job
-    data, truth = _draw("laplace", size, 5.0, seed)
-    sent = {name: _fit(X, name) for name, X in data.items()}
-    turned = {name: _turned(attack, data, truth) for name, attack in ATTACKS.items()}
-    found = {}
-    for (name, attack), share in product(ATTACKS.items(), SHARES):
-        bad, honest = np.split(np.array(list(data)), [round(share * size[0])])
-        wrong = {client: turned[name][client] for client in bad}
-        messages = [sent[c] if attack.honest_first else _loud(_fit(wrong[c], c), attack) for c in bad]
-        first = aggregate([*messages, *(sent[c] for c in honest)], R)
-        lies = [attack.lie(_loud(score(X, first, client=c), attack)) for c, X in wrong.items()]
-        second = refine(first, [*lies, *_scores(data, honest, first)])
-        alone = aggregate([sent[c] for c in honest], R)
-        alone = refine(alone, _scores(data, honest, alone))
-        found[name, share] = tuple(recovery_error(x.mixing, truth).relative for x in (first, second, alone))
-    return found
-
-
-def _turned(attack: Attack, data: dict[str, Array], truth: Array) -> dict[str, Array]:
-    back = np.linalg.pinv(truth).T @ attack.turn(truth).T
-    return {name: X @ back for name, X in data.items()}
-
-
-def _loud(message: Contribution | Scores, attack: Attack) -> Contribution | Scores:
-    return replace(message, n_samples=attack.samples * message.n_samples)
-
-
-def _scores(data: dict[str, Array], clients: Sequence[str], result: Aggregate) -> list[Scores]:
-    return [score(data[client], result, client=client) for client in clients]
+def _of(seeds: range) -> str:
+    return f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})" if len(seeds) > 1 else f"seed {seeds[0]}"
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "fedica"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},

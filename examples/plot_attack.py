@@ -72,7 +72,7 @@ figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", 
 
 attacked = find_attack("rotation:15")(honest, 0.4, random_state=0)
 result = aggregate(attacked.contributions, 6)
-COLOURS = {"trusted": "#0072B2", "weak": "#E69F00", "outlying": "#D55E00"}
+COLOURS = {"trusted": "#0072B2", "partial": "#56B4E9", "weak": "#E69F00", "outlying": "#D55E00"}
 is_honest = dict(zip((c.client for c in attacked.contributions), attacked.honest, strict=True))
 
 figure, ax = plt.subplots(figsize=(9, 3.6), layout="constrained")

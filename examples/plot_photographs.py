@@ -85,7 +85,7 @@ for line, (title, pictures) in zip(axes, rows.items(), strict=True):
 # Error of every client alone, coloured by the server's verdict; the line is the error of the federation. The verdicts
 # are based on the messages alone: the server knows neither the truth nor the faults.
 
-COLOURS = {"trusted": "#0072B2", "weak": "#E69F00", "outlying": "#D55E00"}
+COLOURS = {"trusted": "#0072B2", "partial": "#56B4E9", "weak": "#E69F00", "outlying": "#D55E00"}
 alone = [recovery_error(c.atoms, federation.mixing).relative for c in contributions]
 together = recovery_error(result.mixing, federation.mixing).relative
 right = np.concatenate([differences(client.pixels) for client in federation.clients if client.honest])

@@ -40,6 +40,12 @@ def pytest_runtest_makereport():
     return report
 
 
+@pytest.fixture(autouse=True)
+def _usual_width(monkeypatch):
+    """Print as wide as usual: a terminal, or a library that another test imported, may have set COLUMNS."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="session")
 def require():
     """Return a function that skips a test for want of something that the machine may lack."""

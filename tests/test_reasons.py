@@ -19,11 +19,13 @@ FACTS = {
     "n_samples": 300,
     "n_copies": 3,
     "n_agreeing": 2,
+    "n_uncertain": 4,
     "method": "naive-mean",
     "client": "a {name}",
     "n_contributions": 2,
     "n_rejected": 7,
     "term": "mixing",
+    "step": "",
     "value": "general",
     "agreed": "orthogonal",
     "n_clients": 5,
@@ -54,6 +56,7 @@ FACTS = {
 }
 HALF = "A value holds when more than half of all clients declare it."
 LACKS = "; lacks components 1, 4; 2 of its 10 atoms match no component"
+UNDETERMINED = "its data does not determine 4 of its 10 atoms, as it says itself"
 MEASURED = " (median cosine 0.98; chance 0.59)"
 COPIES = "; 3 clients sent these very atoms, and count as one"
 
@@ -66,7 +69,7 @@ def _sent(thing):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_sentence(kind):
     """Whole and short; nothing is left to fill in."""
-    why = Reason(kind, FACTS)
+    why = Reason(kind, {**FACTS, "study": "rest"} if kind == "other-preprocessing" else FACTS)
     assert why.sentence
     assert why.short
     assert len(why.short) <= len(why.sentence)
@@ -87,6 +90,7 @@ def test_every_kind_in_a_file_is_documented(kind):
         ("agrees", FACTS, f"agrees with the components (median cosine 0.98; chance 0.59){LACKS}{COPIES}"),
         ("noisy", FACTS, f"noisier than most (median cosine 0.98; chance 0.59){LACKS}{COPIES}"),
         ("few-samples", FACTS, f"noisy, as its 300 samples explain (median cosine 0.98; chance 0.59){LACKS}{COPIES}"),
+        ("undetermined", FACTS, f"{UNDETERMINED}{MEASURED}{LACKS}{COPIES}"),
         ("far", FACTS, f"farther from the components than its samples explain{MEASURED}{COPIES}"),
         ("few-matches", FACTS, f"matches 2 of 10 components; the other clients match 8 to 10 (median 9){COPIES}"),
         ("no-match", FACTS, f"none of its 10 atoms matches a component (median cosine 0.98; chance 0.59){COPIES}"),
@@ -130,10 +134,10 @@ def test_other_numbers_make_another_sentence():
 
 def test_a_kind_of_another_version_keeps_its_sentence():
     """It is shown as it was written, whole, in short and after a change."""
-    why = Reason("partial", {"n_matched": 3}, "matches 3 of 10 components")
+    why = Reason("undecided", {"n_matched": 3}, "matches 3 of 10 components")
     assert [why.sentence, why.short, why.changed(n_matched=4).sentence] == ["matches 3 of 10 components"] * 3
     with pytest.raises(KeyError):
-        sentence_of("partial", {})
+        sentence_of("undecided", {})
 
 
 def test_a_rejection_is_made_from_its_kind_and_becomes_an_error():

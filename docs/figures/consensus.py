@@ -1,7 +1,7 @@
 """How far each client is from the consensus, in radii, and what follows from it."""
 
 import numpy as np
-from steps import BLUE, ORANGE, RED, admitted, consensus, fault_of, new_figure, owner
+from steps import BLUE, GREEN, ORANGE, RED, admitted, consensus, fault_of, new_figure, owner
 
 from fedica.server.agreement import CLIENT_CUT, client_distances, radius_of
 from fedica.server.assign import assign_atoms
@@ -9,7 +9,7 @@ from fedica.server.assign import assign_atoms
 assignment = assign_atoms(admitted.atoms, owner, consensus.mixing)
 distances = client_distances(assignment, owner, 12)
 radii = distances / radius_of(distances, np.ones(12))
-colours = {"trusted": BLUE, "weak": ORANGE, "outlying": RED}
+colours = {"trusted": BLUE, "partial": GREEN, "weak": ORANGE, "outlying": RED}
 
 figure, ax = new_figure(figsize=(8, 4))
 order = np.argsort(admitted.clients)

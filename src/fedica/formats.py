@@ -33,6 +33,9 @@ class ReadOptions:
     highpass : float or None
         EEG and MEG: cut-off in Hz of the high-pass filter that removes slow drifts, as ICA needs it; ``None`` or 0: no
         filter.
+    lowpass : float or None
+        EEG and MEG: cut-off in Hz of a low-pass filter; ``None`` or 0: no filter. A study that is made from a recording
+        takes over the recording's own low-pass where it is ``None``.
     reference : {"average", "keep"}
         EEG: subtract the mean over the channels that are used, or keep the reference of the recording.
     channel_types : str
@@ -56,6 +59,12 @@ class ReadOptions:
     transpose : bool or None
         Text tables and arrays: whether rows are features and columns samples, as in expression tables. ``None``: rows
         are samples, and a text table that seems to be the other way round is refused.
+    rename : Path or None
+        Files with names of columns: a text file that has in each line the name of a column and what the study calls it.
+    grid : str or None
+        fMRI: the grid of the wanted voxels, as `fedica.Study` has it, in place of a mask.
+    person : str or None
+        Text tables: the column that tells which person a row is of. It is counted, and left out.
 
     Raises
     ------
@@ -64,6 +73,7 @@ class ReadOptions:
     """
 
     highpass: float | None = _option(1.0, "EEG, MEG: filter out what is slower; 0: no filter.", metavar="HZ", min=0)
+    lowpass: float | None = _option(None, "EEG, MEG: filter out what is faster; 0: no filter.", metavar="HZ", min=0)
     reference: str = _option(
         "average", "EEG: subtract the mean of the channels, or keep the recording's reference.", choices=REFERENCES
     )
@@ -78,12 +88,24 @@ class ReadOptions:
     layer: str | None = _option(None, "AnnData: the layer to use instead of X.", metavar="NAME")
     header: str = _option("auto", "Text tables: whether the first line names the columns.", choices=HEADERS)
     transpose: bool | None = _option(None, "Text tables, arrays: rows are features and columns are samples.")
+    rename: Path | None = _option(  # noqa: RUF009
+        None,
+        "Text tables, EEG, MEG: FILE has a column's name and the study's name for it in each line.",
+        metavar="FILE",
+    )
+    grid: str | None = _option(None, "fMRI: the grid of the study, in place of a mask.", metavar="GRID", hidden=True)
+    person: str | None = _option(
+        None, "Text tables: column that tells of whom a row is; persons are counted, it is left out.", metavar="COLUMN"
+    )
 
     def __post_init__(self) -> None:
         from fedica.arrays import check_choice  # noqa: PLC0415 - it loads scikit-learn
 
         _check_positive(self.highpass, "highpass")
+        _check_positive(self.lowpass, "lowpass")
         _check_positive(self.smoothing, "smoothing")
+        if self.lowpass and self.highpass and self.lowpass <= self.highpass:
+            raise OptionError(f"lowpass must be above highpass, {self.highpass:g} Hz; got {self.lowpass:g} Hz.")
         check_choice(self.reference, "reference", REFERENCES)
         check_choice(self.header, "header", HEADERS)
         for kind in self.types:
@@ -140,22 +162,25 @@ class Reader:
     extra: str | None = None
 
 
-_TEXT = ("header", "transpose")
-_FMRI = ("mask", "smoothing", "standardize", "detrend")
-_EEG = ("highpass", "reference", "channel_types", "keep_bads")
+_NAMES = ("rename",)
+_TEXT = ("header", "transpose", "person", *_NAMES)
+_ARRAY = ("transpose", *_NAMES)
+_FMRI = ("mask", "grid", "smoothing", "standardize", "detrend")
+_EEG = ("highpass", "lowpass", "reference", "channel_types", "keep_bads", *_NAMES)
 
 # A new format is one line here, and its function in a file of fedica/readers.
 READERS: dict[str, Reader] = {
     ".npy": Reader("numpy_files.read_npy", "numpy array", ("transpose",)),
-    ".npz": Reader("numpy_files.read_npz", "numpy archive", ("transpose",)),
-    ".mat": Reader("matlab.read_mat", "MATLAB file", ("transpose",)),
+    ".npz": Reader("numpy_files.read_npz", "numpy archive", _ARRAY),
+    ".mat": Reader("matlab.read_mat", "MATLAB file", _ARRAY),
     ".csv": Reader("delimited.read_delimited", "text table", _TEXT),
     ".tsv": Reader("delimited.read_delimited", "text table", _TEXT),
     ".txt": Reader("delimited.read_delimited", "text table", _TEXT),
-    ".parquet": Reader("arrow_files.read_parquet", "parquet table", extra="tables"),
-    ".feather": Reader("arrow_files.read_feather", "feather table", extra="tables"),
-    ".arrow": Reader("arrow_files.read_feather", "Arrow table", extra="tables"),
-    ".h5ad": Reader("anndata_files.read_h5ad", "AnnData file", ("layer",), extra="tables"),
+    ".xlsx": Reader("excel.read_xlsx", "Excel workbook", _TEXT, extra="excel"),
+    ".parquet": Reader("arrow_files.read_parquet", "parquet table", _NAMES, extra="tables"),
+    ".feather": Reader("arrow_files.read_feather", "feather table", _NAMES, extra="tables"),
+    ".arrow": Reader("arrow_files.read_feather", "Arrow table", _NAMES, extra="tables"),
+    ".h5ad": Reader("anndata_files.read_h5ad", "AnnData file", ("layer", *_NAMES), extra="tables"),
     ".edf": Reader("eeg_files.read_edf", "EDF recording", uses=_EEG, extra="eeg"),
     ".bdf": Reader("eeg_files.read_bdf", "BDF recording", uses=_EEG, extra="eeg"),
     ".fif": Reader("eeg_files.read_fif", "FIF recording", uses=_EEG, extra="eeg"),

@@ -93,6 +93,35 @@ def list_names(names: Sequence[str], most: int = 5) -> str:
     return listed + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def counted(number: int, thing: str, verb: str = "") -> str:
+    """Return a number with what it counts, as one says it; with a verb, ``"are"`` or ``"were"``, in its number too.
+
+    Examples
+    --------
+    >>> counted(1, "client"), counted(3, "client"), counted(1, "row", "were")
+    ('1 client', '3 clients', '1 row was')
+    """
+    if number == 1:
+        return " ".join(filter(None, ("1", thing, {"are": "is", "were": "was"}.get(verb, verb))))
+    first, _, rest = thing.partition(" ")
+    return " ".join(filter(None, (str(number), f"{first}s", rest, verb)))
+
+
+def words_of_commands(text: str) -> str:
+    """Return a sentence of the library as commands say it: with their options, without what no command takes.
+
+    Examples
+    --------
+    >>> words_of_commands("Ask for n_components=4 or fewer.")
+    'Ask for --components 4 or fewer.'
+    >>> words_of_commands("FastICA did not settle; raise max_iter or tol.")
+    'FastICA did not settle; bring more samples, or ask for fewer components.'
+    """
+    text = text.replace("raise max_iter or tol, ", "")
+    text = text.replace("raise max_iter or tol.", "bring more samples, or ask for fewer components.")
+    return re.sub(r"\bn_components\b", "--components", re.sub(r"\bn_components=(?=\d)", "--components ", text))
+
+
 def _escape(letter: str) -> str:
     return letter if is_visible(letter) else letter.encode("unicode_escape").decode("ascii")
 

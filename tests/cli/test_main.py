@@ -23,12 +23,12 @@ from fedica.cli.aggregate import FailOn
 from fedica.cli.console import console, examples, make_plain, print_table
 from fedica.cli.options import Independence, Mixing
 from fedica.cli.reproduce import PresetName
-from fedica.cli.study import Declare
+from fedica.cli.study import Declare, OtherPreprocessing
 from fedica.errors import DataError, MissingExtraError
 from fedica.local import SOLVERS
 from fedica.readers import ReadOptions
-from fedica.records import DECLARE_SAMPLES, INDEPENDENCE, MIXING
-from fedica.server import AFFINITIES, METHODS
+from fedica.records import DECLARE_SAMPLES, INDEPENDENCE, MIXING, OTHER_PREPROCESSING
+from fedica.server import AFFINITIES, METHOD_NAMES
 from fedica.simulate.figure1 import PRESETS
 from fedica.workflow.combine import FAIL_ON
 
@@ -94,6 +94,7 @@ def test_every_command_has_help_with_examples_that_parse(command):
     assert shown.exit_code == 0
     assert "\\[" not in shown.output
     _, _, listed = shown.output.partition("Examples:\n")
+    listed = re.sub(r"\\\s*\n", " ", listed)  # a long command goes on in the next line
     lines = [line.strip() for line in listed.splitlines() if line.strip()]
     assert lines
     for line in lines:
@@ -271,10 +272,11 @@ def test_examples_stay_on_their_own_lines():
 
 
 def test_help_names_every_method_and_affinity():
-    """``fedica aggregate --help`` lists what the server declares."""
-    shown = " ".join(CliRunner().invoke(app, ["aggregate", "--help"]).stdout.split())
-    for *first, last in (METHODS, AFFINITIES):
-        assert f"{', '.join(first)} or {last}" in shown
+    """``fedica aggregate --help`` lists what the server declares, and its arguments once."""
+    shown = "".join(CliRunner().invoke(app, ["aggregate", "--help"]).stdout.split())  # lines may end inside a name
+    for *first, last in (METHOD_NAMES, AFFINITIES):
+        assert f"{','.join(first)}or{last}" in shown
+    assert shown.count("Contributions,orfoldersofthem.") == 1
 
 
 @pytest.mark.parametrize(
@@ -283,6 +285,7 @@ def test_help_names_every_method_and_affinity():
         (Independence, INDEPENDENCE),
         (Mixing, MIXING),
         (Declare, DECLARE_SAMPLES),
+        (OtherPreprocessing, OTHER_PREPROCESSING),
         (FailOn, FAIL_ON),
         (PresetName, PRESETS),
     ],
@@ -295,9 +298,9 @@ def test_choices_are_those_of_the_library(choice, declared):
 
 @pytest.mark.parametrize("command", ["local", "apply"])
 def test_options_of_reading_are_those_of_the_library(command):
-    """Every field of ReadOptions, with its help."""
+    """Every field of ReadOptions, with its help; but those that a study alone sets."""
     shown = " ".join(CliRunner().invoke(app, [command, "--help"]).stdout.split())
-    for field in fields(ReadOptions):
+    for field in (field for field in fields(ReadOptions) if not field.metadata.get("hidden")):
         assert f"--{field.name.replace('_', '-')} " in shown
         assert field.metadata["help"] in shown
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fedica.cli.simulate import simulate
 from fedica.errors import OptionError
-from fedica.simulate import ATTACKS
+from fedica.simulate import ATTACKS, SECOND_ATTACKS
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_the_list_names_every_attack(app):
     """With what is known of each."""
     result = CliRunner().invoke(app, ["--list"])
     assert result.exit_code == 0
-    for name in ATTACKS:
+    for name in (*ATTACKS, *SECOND_ATTACKS):
         assert name in result.stdout
 
 
@@ -83,7 +83,23 @@ def test_the_list_for_programs(app):
     """Every attack with its numbers as numbers."""
     shown = json.loads(CliRunner().invoke(app, ["--list", "--json"]).stdout)
     assert {row["attack"]: row["strength"] for row in shown["attacks"]} == {k: a.strength for k, a in ATTACKS.items()}
+    second = {row["attack"]: row["both"] for row in shown["second_attacks"]}
+    assert second == {k: a.both for k, a in SECOND_ATTACKS.items()}
     assert CliRunner().invoke(app, ["--list", "--quiet"]).output == ""
+
+
+def test_second_messages_are_measured_with_rounds(app, tmp_path):
+    """One line per message; methods cannot be chosen, and data is needed."""
+    federation = ["--clients", "8", "--components", "3", "--condition", "3", "--trials", "1", "--jobs", "1"]
+    command = [*federation, "--rounds", "2", "--attack", "turned-scores:20", "--share", "0.25", "-o", str(tmp_path)]
+    ran = CliRunner().invoke(app, [*command, "--samples", "400", "--law", "laplace", "--json"])
+    assert ran.exit_code == 0, ran.output
+    (line,) = json.loads(ran.stdout)["table"]
+    assert sorted(line) == ["2 messages", "attack", "honest", "one message", "share"]
+    for wrong, sentence in ((["--samples", "400", "--method", "sf-ica"], "leave --method out"), ([], "n_samples")):
+        refused = CliRunner().invoke(app, [*command, *wrong]).exception
+        assert isinstance(refused, OptionError)
+        assert sentence in str(refused)
 
 
 @pytest.mark.parametrize(

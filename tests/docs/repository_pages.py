@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+
+from run_pages import FENCE, blocks_of
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-FENCE = re.compile(r"^(`{3,}|:{3,})(.*?)\n(.*?)^\1[ ]*$", flags=re.MULTILINE | re.DOTALL)
-
-
-class Block(NamedTuple):
-    """One fenced block: its language, or directive, and its text."""
-
-    language: str
-    text: str
-
-
-def blocks_of(page):
-    """All fenced blocks of a page, in order."""
-    text = page.read_text(encoding="utf-8")
-    return [Block(language.strip(), body) for _, language, body in FENCE.findall(text)]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+"""They need the real data sets: ``make docs`` runs them."""
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *TUTORIALS,
+]
+__all__ = ["PAGES", "ROOT", "TUTORIALS", "anchors_of", "blocks_of", "prose_of"]
 
 
 def prose_of(page):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
+import tomllib
 
 import click
 import pytest
 import typer.main
-from repository_pages import PAGES, ROOT, blocks_of
+from repository_pages import PAGES, ROOT, TUTORIALS, blocks_of
+from run_pages import assert_same, main, run_page, run_programs
 
 from fedica.cli import app
 from fedica.readers import READERS
 
-RUN = [page for page in PAGES if any(block.language in ("console", "python") for block in blocks_of(page))]
+RUN = [
+    page
+    for page in PAGES
+    if page not in TUTORIALS and any(block.language in ("console", "python") for block in blocks_of(page))
+]
 KNOWN = {
     "pycon": "run as doctests: make unit names the pages",
     "console": "run here, and compared with what stands below",
@@ -24,9 +27,6 @@ KNOWN = {
     "": "commands, which the parser must accept, or what is no code: layouts, drawings, what a program printed",
 }
 NOT_FEDICA = {
-    "flower-superlink": "needs a deployment; tests/flower starts one with these options",
-    "flower-supernode": "the same",
-    "flwr": "the same",
     "make": "what runs these tests",
     "nginx": "needs a deployment",
     "pip": "needs a network",
@@ -34,8 +34,6 @@ NOT_FEDICA = {
     "python3": "needs a network",
 }
 """First words of command lines that are not run, with the reason."""
-SAME_NUMBER = 0.25
-"""Decimals of a transcript may differ by this share: libraries of linear algebra round in their own ways."""
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
@@ -43,15 +41,7 @@ def test_transcripts_say_what_happens(page, tmp_path):
     """The programs and commands of a page, from top to bottom in an empty folder, print what stands there."""
     if page.name == "threats.md":
         (tmp_path / "channels.txt").write_text("Fz\nCz\nPz\n", encoding="utf-8")
-    for block in blocks_of(page):
-        if block.language == "python":
-            run([sys.executable, "-c", block.text], tmp_path)
-        elif block.language == "console":
-            for command, printed in commands_of(block.text):
-                program, *arguments = shlex.split(command)
-                assert program == "fedica", f"{page.name}: only fedica is run here, not {program}"
-                said = run([sys.executable, "-c", "from fedica.cli import main; main()", *arguments], tmp_path)
-                assert_same(printed, said, f"{page.name}: {command}")
+    run_programs(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -105,6 +95,36 @@ def test_make_unit_runs_the_doctests_of_all_pages():
     assert "docs/*.md" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
+def test_make_docs_runs_the_tutorials():
+    """All four, and the page that lists them."""
+    assert "run_pages.py docs/tutorials/*.md" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {page.stem for page in TUTORIALS} == {"index", "eeg", "fmri", "expression", "clinical"}
+    for page in TUTORIALS:
+        languages = {block.language for block in blocks_of(page)}
+        assert page.stem == "index" or {"python", "console", "pycon"} <= languages
+
+
+def test_a_tutorial_that_says_something_else_ends_make_docs(tmp_path):
+    """A session sees the files that a program wrote and the names of earlier blocks; a wrong line is found."""
+    program = "```python\nopen('a.txt', 'w').write('7')\n```\n"
+    session = "```pycon\n>>> n = int(open('a.txt').read())\n\n```\n```pycon\n>>> n + 1\n8\n\n```\n"
+    page = tmp_path / "page.md"
+    page.write_text(program + session, encoding="utf-8")
+    run_page(page, tmp_path)
+    page.write_text(program + session.replace("\n8\n", "\n9\n"), encoding="utf-8")
+    with pytest.raises(SystemExit, match="does not say what happens"):
+        main([page])
+
+
+def test_the_page_of_installation_names_every_extra():
+    """All but those for the developers of fedica."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert {name for name in extras if f"| `pip install 'fedica[{name}]'`" not in page} == {
+        *("bench", "dev", "docs", "test")
+    }
+
+
 def test_the_page_of_formats_names_every_reader():
     """Each suffix that is read, with the extra that it needs on the same line."""
     lines = [
@@ -113,49 +133,6 @@ def test_the_page_of_formats_names_every_reader():
     for suffix, reader in READERS.items():
         (line,) = (line for line in lines if f"`{suffix}`" in line)
         assert f"`fedica[{reader.extra}]`" in line if reader.extra else "| `fedica` |" in line
-
-
-def run(program, folder):
-    """Run a program in a folder; what it printed."""
-    environment = {**os.environ, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    result = subprocess.run(
-        program, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False, encoding="utf-8"
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-def commands_of(text):
-    """Pairs of a command and what stands below it."""
-    parts = re.split(r"^\$ ", re.sub(r"\\\n\s*", "", text), flags=re.MULTILINE)[1:]
-    return [part.partition("\n")[::2] for part in parts]
-
-
-def assert_same(written, said, where):
-    """The same words, and about the same decimals; ``...`` stands for anything."""
-    wanted, came = written.split(), said.split()
-    while wanted and came:
-        if wanted[0] == "...":
-            wanted = wanted[1:]
-            came = came if wanted else []
-            while wanted and came and not alike(wanted[0], came[0]):
-                came = came[1:]
-            continue
-        assert alike(wanted[0], came[0]), f"{where}\nwritten: {' '.join(wanted[:12])}\ncame:    {' '.join(came[:12])}"
-        wanted, came = wanted[1:], came[1:]
-    assert wanted in ([], ["..."]), f"{where}\nwritten, but not said: {' '.join(wanted[:12])}"
-    assert came == [], f"{where}\nsaid, but not written: {' '.join(came[:12])}"
-
-
-def alike(word, other):
-    """Equal; or both decimals, about the same; or both rules of a table."""
-    if word == other or (set(word) == set(other) == {"─"}):
-        return True
-    numbers = [re.fullmatch(r"-?\d+\.\d+[.,]?", text) for text in (word, other)]
-    if not all(numbers):
-        return False
-    one, two = (float(text.rstrip(".,")) for text in (word, other))
-    return abs(one - two) <= SAME_NUMBER * max(abs(one), abs(two)) + 0.1
 
 
 def command_lines(text):

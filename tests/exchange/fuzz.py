@@ -33,6 +33,7 @@ from safetensors import deserialize
 import fedica.records
 from fedica import exchange
 from fedica.errors import FedicaError
+from fedica.exchange.contributions import CONTRIBUTION
 from fedica.report import render_report
 from fedica.workflow import inspect_file
 from fedica.workflow.inspect import Inspected
@@ -265,7 +266,10 @@ def places(folder: Path, reader: Reader) -> Iterator[tuple[str, object]]:
     yield "missing", folder / "missing"
     yield "name with NUL", "a\0b"
     yield "name too long", folder / ("x" * 5000)
-    for name, n_features in (("largest of zeros", 10_000_000), ("one number too many", 10_000_001)):
+    for name, n_features in (
+        ("largest of zeros", CONTRIBUTION.max_numbers),
+        ("one too many", CONTRIBUTION.max_numbers + 1),
+    ):
         path = folder / name.replace(" ", "-")
         _sparse(path, n_features)
         yield name, path
@@ -288,8 +292,8 @@ def places(folder: Path, reader: Reader) -> Iterator[tuple[str, object]]:
 
 
 def _largest(path: Path) -> Path:
-    """Write a contribution of ten million numbers whose norms are one to 1e-7, so that they are all scaled anew."""
-    n_features, n_atoms = 200_000, 50
+    """Write a contribution of eleven million numbers whose norms are one to 1e-7, so that they are all scaled anew."""
+    n_features, n_atoms = 220_000, 50
     _sparse(path, n_features, n_atoms)
     row = np.full(n_atoms, (1 + 1e-7) / np.sqrt(n_features))
     with path.open("r+b") as stream:

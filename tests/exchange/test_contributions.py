@@ -248,3 +248,16 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     """A path without a file gives a FormatError that names it."""
     with pytest.raises(FormatError, match=r"missing\.safetensors: cannot be read \(No such file"):
         read_contribution(tmp_path / "missing.safetensors")
+
+
+def test_a_hundred_maps_of_200000_voxels_fit_the_limits_in_single_precision() -> None:
+    """With strengths and the names of the voxels; in double precision they do not."""
+    n_features, n_atoms = 200_000, 100
+    atoms = np.full((n_features, n_atoms), np.float64(1 / np.sqrt(n_features)))
+    names = [f"{i},{j},{k}" for i in range(100) for j in range(50) for k in range(40)]
+    sent = Contribution("large", atoms, 900, features=names, gram=np.eye(n_atoms), noise_floor=0.1)
+    written = contribution_to_bytes(sent, float32=True)
+    assert len(written) <= CONTRIBUTION.max_bytes
+    assert len(written) < 0.53 * atoms.nbytes
+    with pytest.raises(ContributionError, match="numbers"):
+        contribution_to_bytes(sent)

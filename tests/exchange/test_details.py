@@ -50,6 +50,7 @@ def test_infinite_and_undefined_numbers_come_back(aggregate: Aggregate) -> None:
         aggregate,
         certificate=Certificate(1 / 3, float("inf"), np.array([np.nan, np.inf])),
         spread=np.array([np.nan, 1.0]),
+        explained_variance=np.array([[0.5, 0.25], [np.nan, np.nan]]),
     )
     assert_same(details_from_bytes(details_to_bytes(odd)), odd)
 
@@ -119,7 +120,7 @@ def test_reasons_keep_their_kinds_and_numbers(aggregate: Aggregate) -> None:
     assert aggregate.trust is not None
     assert read.trust.why == aggregate.trust.why
     assert read.trust.reason == aggregate.trust.reason
-    later = Reason("partial", {"n_matched": 3}, "matches 3 of 10 components")
+    later = Reason("undecided", {"n_matched": 3}, "matches 3 of 10 components")
     written = replace(aggregate, trust=replace(aggregate.trust, why=(later, later)))
     again = details_from_bytes(details_to_bytes(written)).trust
     assert again is not None

@@ -43,10 +43,23 @@ def test_components_have_one_row_each(aggregate: Aggregate) -> None:
         "weighted_support": "",
         "published": "false",
         "replicates": "",
+        "explained_variance": "",
     }
     tested = rows(components_table(replace(aggregate, replicates=np.array([True, False])), np.array([True, False])))
     assert [row["replicates"] for row in tested] == ["true", "false"]
     assert rows(components_table(replace(aggregate, certificate=None), np.array([True, False])))[0]["median_gap"] == ""
+
+
+def test_explained_variance_has_a_column_in_all_and_one_of_each_client_that_told(aggregate: Aggregate) -> None:
+    """A client without strengths has none, and a name is never a formula."""
+    shares = np.full((len(aggregate.clients), 2), np.nan)
+    shares[0] = [0.25, 0.125]
+    table = rows(components_table(replace(aggregate, explained_variance=shares), np.array([True, True])))
+    assert [row["explained_variance"] for row in table] == ["0.25", "0.125"]
+    assert [row[f"explained_variance of {aggregate.clients[0]}"] for row in table] == ["0.25", "0.125"]
+    assert f"explained_variance of {aggregate.clients[1]}" not in table[0]
+    named = replace(aggregate, clients=("a,=1+1", *aggregate.clients[1:]), explained_variance=shares, trust=None)
+    assert "explained_variance of a,'=1+1" in rows(components_table(named, np.array([True, True])))[0]
 
 
 def test_clients_have_one_row_each(aggregate: Aggregate, provenance: list[Provenance]) -> None:

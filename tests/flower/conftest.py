@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -27,6 +28,12 @@ def _few_log_lines():
     logger.addFilter(is_shown)
     yield
     logger.removeFilter(is_shown)
+
+
+@pytest.fixture(scope="session")
+def minutes(require):
+    """Minutes of time."""
+    require("minutes of time", "FEDICA_SLOW" in os.environ)
 
 
 @pytest.fixture(scope="session")

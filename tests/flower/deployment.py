@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shlex
@@ -15,24 +16,36 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from flwr.proto.control_pb2 import ListRunsRequest
 
+from fedica.flower.apps import page_fingerprint
 from fedica.flower.certs import make_certificates
 from fedica.flower.commands import commands
+from fedica.flower.control import Control
 from fedica.flower.scaffold import Federation, write_federation
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 BIN = Path(sys.executable).parent
 
 
+PORTS = itertools.cycle(range(10_000, 32_000))
+"""Below those that Linux gives to outgoing connections: one of these could take a port before it is listened on."""
+for _ in range(os.getpid() * 64 % 22_000):
+    next(PORTS)  # processes that test side by side begin at different ones
+
+
 def free_port():
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of loopback that nobody listens on, each time another one."""
+    for port in PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError
 
 
 def wait_until(true, seconds, what):
@@ -48,23 +61,29 @@ def wait_until(true, seconds, what):
 class Deployment:
     """One federation of processes; everything that is started here is stopped here, by its process id."""
 
-    def __init__(self, folder, data, *, shielded=True, node_app=None, policy=""):
-        self.folder, self.data, self.shielded = Path(folder), data, shielded
-        self.processes = {}
+    def __init__(self, folder, data, *, shielded=True, node_app=None, policy="", by_flwr=False):
+        """by_flwr : register keys and submit runs with Flower's own commands, which take seconds to start."""
+        self.folder, self.data, self.shielded, self.by_flwr = Path(folder), data, shielded, by_flwr
+        self.processes, self.node_ports = {}, {}
         self.port, self.superlink_port = free_port(), free_port()
         self.certs = make_certificates(self.folder / "certs", list(data), host="127.0.0.1")
         federation = Federation("127.0.0.1", self.port, self.superlink_port, self.certs.folder, listen="127.0.0.1")
         write_federation(self.folder / "federation", federation)
         self.root = self.folder / "federation"
+        page = self.root / "app" / "pyproject.toml"
+        apps = [page_fingerprint(page.read_bytes())]
         if node_app is not None:
-            page = self.root / "app" / "pyproject.toml"
             page.write_text(page.read_text().replace("fedica.flower.client_app:app", node_app))
+            apps.append(page_fingerprint(page.read_bytes()))
         for client, values in data.items():
             np.save(self.folder / f"{client}.npy", values)
             page = self.root / "clients" / f"{client}.toml"
-            text = page.read_text().replace("min-samples = 1000", "min-samples = 100")
+            text = page.read_text().replace("min-samples = 1000", "min-samples = 100").replace(apps[0], apps[-1])
             page.write_text(text.replace("max-seconds = 3600", policy or "max-seconds = 60"))
-        self.plan = commands(self.root)
+            signing = self.root / "clients" / "signing"
+            signing.mkdir(mode=0o700, exist_ok=True)
+            shutil.copy(self.certs.signing / f"{client}.key", signing)
+        self.plan, self.control = commands(self.root), Control(self.root)
         self.env = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("FLWR_", "FEDICA_", "COV_"))},
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
@@ -76,8 +95,11 @@ class Deployment:
         return self
 
     def __exit__(self, *_error):
-        for name in list(self.processes):
-            self.stop(name)
+        for process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in self.processes.values():
+            process.wait(60)
 
     def command(self, start, *, env=True):
         """The line of the plan that starts so, as arguments, and the environment that the lines before it export."""
@@ -90,11 +112,11 @@ class Deployment:
                     return shlex.split(line), {**self.env, **(exported if env else {})}
         raise AssertionError(start)
 
-    def start(self, name, arguments, env):
-        """Start a process whose output goes to a file."""
+    def start(self, name, arguments, env, umask=0):
+        """Start a process whose output goes to a file, by default under the most generous umask."""
         with open(self.folder / f"{name}.log", "ab") as log:
             self.processes[name] = subprocess.Popen(
-                arguments, env=env, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+                arguments, env=env, cwd=self.folder, stdout=log, stderr=log, start_new_session=True, umask=umask
             )
         return self.processes[name]
 
@@ -117,45 +139,62 @@ class Deployment:
 
     def start_superlink(self):
         """Start the SuperLink, and wait until it answers."""
-        self.start("superlink", *self.command("flower-superlink"))
+        self.start("superlink", *self.command("fedica flower superlink"))
         wait_until(lambda: self.get(self.superlink_port, "/health", self.certs.inner_ca) == 200, 300, "SuperLink")
 
     def start_nginx(self):
         """Start the shield in the foreground; as root it must stay root to reach a test's private folder."""
         arguments, env = self.command("nginx")
         user = " user root;" if os.getuid() == 0 else ""
-        self.start("nginx", [NGINX, *arguments[1:], "-g", f"daemon off;{user}"], env)
+        umask = int(self.command("umask")[0][1], 8)
+        self.start("nginx", [NGINX, *arguments[1:], "-g", f"daemon off;{user}"], env, umask)
         wait_until(lambda: self.get(self.port, "/", self.certs.ca) == 404, 120, "nginx")
 
     def register(self, *clients):
         """Register the keys of clients with the SuperLink."""
-        with ThreadPoolExecutor() as pool:  # Flower's command takes seconds to start
+        if not self.by_flwr:
+            for client in clients:
+                self.control.register(client)
+            return
+        with ThreadPoolExecutor() as pool:
             keys = [str(self.certs.nodes / f"{client}.pub") for client in clients]
             for said in pool.map(lambda key: self.flwr("supernode", "register", key, "study"), keys):
                 assert said["success"], said
 
-    def start_node(self, client, name=None, env=None, **changes):
-        """Start a client's SuperNode; ``name`` is that of the process if it is not the client's."""
-        arguments, exported = self.command("flower-supernode")
-        output = self.folder / f"{client}-output"
+    def start_node(self, client, env=None, **changes):
+        """Start a client's node."""
+        arguments, _ = self.command("fedica flower client")
+        self.node_ports[client] = free_port()
+        values = {
+            "--server": f"127.0.0.1:{self.port if self.shielded else self.superlink_port}",
+            "--ca": self.certs.ca if self.shielded else self.certs.inner_ca,
+            "--key": self.certs.nodes / f"{client}.key",
+            "--policy": self.root / "clients" / f"{client}.toml",
+            "--data": self.folder / f"{client}.npy",
+            "--output": self.folder / f"{client}-output",
+            "--port": self.node_ports[client],
+        } | changes
+        options = [str(x) for pair in values.items() for x in pair]
+        return self.start(client, [BIN / arguments[0], *arguments[1:3], client, *options], {**self.env, **(env or {})})
+
+    def start_stranger(self, name, **changes):
+        """Start Flower's own SuperNode, with a client's key and certificate unless others are given."""
         values = {
             "--superlink": f"127.0.0.1:{self.port if self.shielded else self.superlink_port}",
             "--root-certificates": str(self.certs.ca if self.shielded else self.certs.inner_ca),
-            "--auth-supernode-private-key": str(self.certs.nodes / f"{client}.key"),
-            "--node-config": f'client="{client}" data="{self.folder / client}.npy" '
-            f'policy="{self.root / "clients" / client}.toml" output="{output}"',
+            "--auth-supernode-private-key": str(self.certs.nodes / f"{next(iter(self.data))}.key"),
         } | {f"--{key.replace('_', '-')}": value for key, value in changes.items()}
-        options = [x for name, value in values.items() if value is not None for x in (name, value)]
-        own = {"FLWR_HOME": str(self.folder / f"{name or client}-home"), **(env or {})}
-        return self.start(name or client, [arguments[0], *options, "--port", str(free_port())], {**exported, **own})
+        options = [x for option, value in values.items() if value is not None for x in (option, value)]
+        own = {**self.command("flwr run")[1], "FLWR_HOME": str(self.folder / f"{name}-home")}
+        return self.start(name, [BIN / "flower-supernode", *options, "--port", str(free_port())], own)
 
-    def start_all(self):
-        """Everything, ready for a run."""
+    def start_all(self, nodes=None):
+        """Everything, ready for a run; by default the nodes of all clients."""
         self.start_superlink()
         if self.shielded:
             self.start_nginx()
         self.register(*self.data)
-        for client in self.data:
+        for client in self.data if nodes is None else nodes:
             self.start_node(client)
 
     def flwr(self, *arguments, home=None):
@@ -174,25 +213,38 @@ class Deployment:
         except ValueError:
             return {"success": False, "stdout": result.stdout, "stderr": result.stderr}
 
+    def fedica(self, *arguments, code=0):
+        """Run ``fedica flower ...``; returns its JSON, or what it said if it is to fail."""
+        command = [BIN / "fedica", "flower", *map(str, arguments), "--json"]
+        said = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=600, check=False)
+        assert said.returncode == code, (arguments, said.stdout, said.stderr, self.log("superlink")[-3000:])
+        return json.loads(said.stdout) if code == 0 else " ".join(said.stderr.split())
+
     def submit(self, **settings):
         """Submit a run; returns its number."""
         chosen = {"components": 3, "wait-seconds": 300.0, "deadline-seconds": 300.0, "return-seconds": 300.0} | settings
         overrides = " ".join(f"{name}={json.dumps(value)}" for name, value in chosen.items())
+        if not self.by_flwr:
+            with warnings.catch_warnings():  # of a package that Flower builds bundles with
+                warnings.simplefilter("ignore", DeprecationWarning)
+                return self.control.start_run(overrides)
         said = self.flwr("run", str(self.root / "app"), "study", "--run-config", overrides)
         assert said["success"], said
-        return said["run-id"]
+        return int(said["run-id"])
 
     def status(self, run_id):
         """A run's state, as ``flwr list`` tells it."""
-        said = self.flwr("list", "study", "--run-id", str(run_id))
-        return said["runs"][0]["status"] if said.get("runs") else str(said)
+        with self.control._calling() as call:
+            status = call.ListRuns(ListRunsRequest(run_id=run_id)).run_dict[run_id].status
+        return f"{status.status}:{status.sub_status}" if status.sub_status else status.status
+
+    def online(self):
+        """The clients that are connected."""
+        return [member.client for member in self.control.members() if member.online]
 
     def finish(self, run_id, seconds):
         """Wait until a run is over; returns its last state."""
         deadline = time.monotonic() + seconds
-        last = self.results(run_id) / "not-applied.csv"  # cheaper to look at than to ask Flower
-        while not last.exists() and time.monotonic() < deadline - seconds + min(seconds, 15):
-            time.sleep(0.2)
         while not (status := self.status(run_id)).startswith("finished"):
             assert time.monotonic() < deadline, (status, self.log("superlink")[-3000:])
             time.sleep(0.5)

@@ -11,10 +11,11 @@ import numpy as np
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
-from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, no_object_id_recompute
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
 from fedica.flower.client_app import app as client_app
+from fedica.flower.envelope import Envelope, answer_with, open_envelope
 from fedica.flower.server_app import app as server_app
 
 MIXING = np.linalg.qr(np.random.default_rng(5).standard_normal((6, 3)))[0] @ np.diag([1.0, 1.2, 0.9])
@@ -29,11 +30,22 @@ def client_data(seed, n_samples=600):
 
 def through_the_wire(message):
     """The message as it arrives: taken to pieces and put together as Flower does it."""
-    message.metadata.__dict__["_message_id"] = message.object_id
-    contents = {name: part.deflate() for name, part in get_all_nested_objects(message).items()}
-    arrived = inflate_object_from_contents(message.object_id, contents)
+    with no_object_id_recompute():
+        message.metadata.__dict__["_message_id"] = message.object_id
+        contents = {name: part.deflate() for name, part in get_all_nested_objects(message).items()}
+        arrived = inflate_object_from_contents(message.object_id, contents)
     arrived.metadata.__dict__["_message_id"] = message.metadata.message_id
     return arrived
+
+
+def answer(content, request):
+    """A reply with this content, in the envelope that the request asks for."""
+    return Message(answer_with(content, open_envelope(request.content)[0]["nonce"]), reply_to=request)
+
+
+def request_for(content, node, kind="train.contribution", *, nonce="n" * 32, seconds=60.0, run_id=76, key=None):
+    """A request of the coordinator."""
+    return Message(Envelope(nonce, seconds, run_id, kind).seal(content, key), node, kind)
 
 
 class Clock:
@@ -119,23 +131,24 @@ class InProcess:
 
     folder: Path
     clients: dict = field(default_factory=dict)
-    run_id: int = 77
+    run_id: int = 76  # that of the last run
 
-    def add(self, name, *, data=None, policy="max-components = 3\nmin-samples = 100\n", file="data.npy"):
-        """Add a client with data of its own; returns it as a node."""
+    def add(self, name, *, data=None, policy="max-components = 3\nmin-samples = 100\n", file="data.npy", folder=None):
+        """Add a client with data of its own, or with a watched folder; returns it as a node."""
         home = self.folder / "clients" / f"{len(self.clients)}-{name}"
         home.mkdir(parents=True)
         np.save(home / file, client_data(len(self.clients)) if data is None else data)
         (home / "policy.toml").write_text(policy)
         config = {
             "client": name,
-            "data": str(home / file),
+            "data": str(folder or home / file),
             "policy": str(home / "policy.toml"),
             "output": str(home / "output"),
         }
         number = 1000 + len(self.clients)
-        context = Context(self.run_id, number, config, RecordDict(), {})
-        self.clients[number] = lambda message: client_app(message, context)
+        self.clients[number] = lambda message: client_app(
+            message, Context(self.run_id, number, config, RecordDict(), {})
+        )
         return number
 
     def home(self, number):
@@ -148,7 +161,8 @@ class InProcess:
         (self.folder / "coordinator.toml").write_text('results = "results"\n' + "\n".join(lines) + "\n")
 
     def run(self, grid=None, **run_config):
-        """Run the server's app; returns its folder."""
+        """Run the server's app, each time under the next number; returns its folder."""
+        self.run_id += 1
         limits = {"deadline_seconds": 600.0, "return_seconds": 600.0, "wait_seconds": 0.2}
         settings = {"components": 3} | limits | run_config
         config = {name.replace("_", "-"): value for name, value in settings.items()}
@@ -157,5 +171,5 @@ class InProcess:
 
     @property
     def newest(self):
-        """The folder of the last run."""
-        return max((self.folder / "results").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        """The folder of the last run: its number is the highest."""
+        return max((self.folder / "results").iterdir(), key=lambda path: [int(x) for x in path.name.split("-")[1:]])

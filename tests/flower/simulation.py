@@ -6,6 +6,8 @@ Needs ``pip install 'fedica[simulation]'``. Prints how long it took, and fails i
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import shlex
 import sys
 import tempfile
@@ -21,6 +23,21 @@ from deployment import BIN, Deployment, wait_until
 from fedica.exchange import read_folder
 
 POLICY = "max-components = 3\nmin-samples = 100\n"
+
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+"""127.0.0.1, the same within IPv6, and ::1, as the kernel writes them."""
+
+
+def listening_addresses(data):
+    """The addresses that the processes of the simulation of this folder listen on, as the kernel writes them."""
+    sockets, mark = set(), f"FEDICA_SIMULATION={data}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                sockets |= {os.readlink(path) for path in (process / "fd").iterdir()}
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    return {fields[1].split(":")[0] for fields in lines if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets}
 
 
 def simulate(folder, n_clients, n_samples):
@@ -42,8 +59,16 @@ def simulate(folder, n_clients, n_samples):
         settings = "components=3 expect-clients=0 deadline-seconds=300.0 return-seconds=300.0"
         run = deployment.start("run", [BIN / command[0], *command[1:], "--run-config", settings], env)
         results = deployment.root / "coordinator" / "results"
-        wait_until(lambda: list(results.glob("run-*/result/summary.json")), 400, "a result")
+        addresses = set()
+
+        def has_result():
+            addresses.update(listening_addresses(folder / "data"))
+            return list(results.glob("run-*/result/summary.json"))
+
+        wait_until(has_result, 400, "a result")
         to_result = time.monotonic() - started
+        assert "0000000000000000FFFF00000100007F" in addresses, "no socket of Ray was seen"
+        assert addresses <= LOOPBACK, addresses
         wait_until(lambda: list(results.glob("run-*/not-applied.csv")), 400, "all clients applied it")
         to_end = time.monotonic() - started
         run.wait(60)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import csv
+import os
 import signal
 import time
 
 import numpy as np
 import pytest
-from flwr.app import Message
-from inprocess import HOUR, MIXING, LocalGrid, client_data
+from inprocess import HOUR, MIXING, LocalGrid, client_data, request_for
 from typer.testing import CliRunner
 
 from fedica import read_aggregate, read_contribution
 from fedica.cli import app as program
 from fedica.errors import FedicaError, InputError
 from fedica.exchange import keygen, read_folder, write_study
+from fedica.flower.envelope import open_envelope
 from fedica.flower.messages import REFUSAL, REQUEST, pack_fields, unpack_fields, unpack_file
+from fedica.matching import match
 from fedica.records import Study
 
 
@@ -104,6 +106,22 @@ def test_a_study_binds_clients_and_server(federation):
     assert "its policy does not allow it" in row["reason"]
 
 
+def test_a_spatial_study_with_strengths_is_pooled_by_the_default_settings(federation):
+    """Clients send the maps and strengths that the study asks for; method "auto" of the run takes group."""
+    rng = np.random.default_rng(0)
+    maps = rng.standard_normal((200, 2)) * (rng.random((200, 2)) < 0.1)
+    study = Study("rest", [f"v{i}" for i in range(200)], n_components=5, independence="features", strengths="yes")
+    write_study(study, federation.folder / "study.json")
+    federation.coordinator(study="study.json")
+    for name in "abc":
+        scans = rng.standard_normal((12, 2)) @ maps.T + 0.1 * rng.standard_normal((12, 200))
+        federation.add(name, data=scans, policy="max-components = 5\nmin-samples = 2\nstudy = '../../study.json'\n")
+    result = read_folder(federation.run(components=0) / "result").aggregate
+    assert (result.method, result.options["n_with_strengths"]) == ("group", 3)
+    assert "3 of 3 clients sent strengths" in result.options["method_because"]
+    assert match(result.mixing, maps / np.linalg.norm(maps, axis=0)).cosines[:2].min() > 0.9
+
+
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
@@ -132,8 +150,8 @@ def test_a_client_that_takes_too_long_ends_by_itself_and_says_so(three, monkeypa
     number = three.add("d", policy="max-components = 3\nmin-samples = 2\nmax-seconds = 0.3\n")
     monkeypatch.setattr("fedica.flower.client_app.contribute", lambda *_a, **_k: time.sleep(30))
     content = pack_fields(REQUEST, {"components": 3, "study": ""})
-    reply = three.clients[number](Message(content, number, "train.contribution"))
-    assert unpack_fields(reply.content, REFUSAL) == {
+    reply = three.clients[number](request_for(content, number))
+    assert unpack_fields(open_envelope(reply.content)[1], REFUSAL) == {
         "client": "d",
         "reason": "it did not finish within its own time limit",
     }
@@ -175,7 +193,7 @@ def test_errors_of_a_client_stay_with_the_client(three, caplog):
         return sent[-1]
 
     three.run(LocalGrid(three.clients | {number: listening}))
-    refusal = unpack_fields(sent[0].content, REFUSAL)
+    refusal = unpack_fields(open_envelope(sent[0].content)[1], REFUSAL)
     assert refusal == {"client": "d", "reason": "its files or settings cannot be used"}
     assert "data.npy" in caplog.text
 
@@ -210,8 +228,9 @@ def test_an_unknown_run_setting_is_refused(three):
         three.run(min_client=3)
 
 
-def test_a_thousand_clients_in_one_process(federation):
-    """Real fits, real messages, one result."""
+def test_a_thousand_clients_in_one_process(federation, monkeypatch):
+    """Real fits, real messages, one result. All share one disk, which need not outlive a power cut."""
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
     for k in range(1000):
         federation.add(f"client-{k:04}", data=client_data(k, 300))
     folder = federation.run(deadline_seconds=HOUR, return_seconds=HOUR)
@@ -222,7 +241,7 @@ def test_a_thousand_clients_in_one_process(federation):
 
 
 def test_what_a_message_holds_is_exactly_one_file(three):
-    """No other record travels with a contribution."""
+    """No other record travels with a contribution but its envelope, which repeats the nonce of the request."""
     contents = []
 
     def listening(message):
@@ -231,5 +250,6 @@ def test_what_a_message_holds_is_exactly_one_file(three):
         return reply
 
     folder = three.run(LocalGrid(three.clients | {1000: listening}))
-    assert list(contents[0]) == ["contribution"]
-    assert unpack_file(contents[0], "contribution") == (folder / "inbox" / "a.safetensors").read_bytes()
+    fields, content = open_envelope(contents[0])
+    assert (list(content), list(fields)) == (["contribution"], ["nonce"])
+    assert unpack_file(content, "contribution") == (folder / "inbox" / "a.safetensors").read_bytes()

@@ -6,7 +6,7 @@ import http.client
 import ssl
 
 import pytest
-from deployment import NGINX, Deployment, free_port, wait_until
+from deployment import BIN, NGINX, Deployment, free_port, wait_until
 from flwr.supercore.protobuf.constants import PROTOBUF_MEDIA_TYPE
 from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 from inprocess import client_data
@@ -23,7 +23,7 @@ FLEET = {f"/v1/fleet/{name}" for name in FLEET_PATHS}
 def deployment(tmp_path_factory):
     """Three clients, connected and ready."""
     data = {client: client_data(k) for k, client in enumerate("abc")}
-    with Deployment(tmp_path_factory.mktemp("federation"), data, shielded=NGINX is not None) as made:
+    with Deployment(tmp_path_factory.mktemp("federation"), data, shielded=NGINX is not None, by_flwr=True) as made:
         made.start_all()
         yield made
 
@@ -35,6 +35,7 @@ def test_three_clients_from_certificates_to_the_same_folder_as_the_file_path(dep
     assert status == "finished:completed", deployment.log("superlink")[-3000:]
     folder = deployment.results(run_id)
     arguments = ["aggregate", str(folder / "inbox"), "--components", "3", "-o", str(tmp_path / "again")]
+    arguments += ["--trust-keys", str(deployment.certs.signing)]
     outcome = CliRunner().invoke(program, arguments)
     assert outcome.exit_code == 0, outcome.output
     names = sorted(path.name for path in (folder / "result").iterdir())
@@ -72,7 +73,7 @@ def test_only_the_ten_fleet_paths_pass_and_only_with_a_known_key(deployment):
     paths = {path for _, path in PROTOBUF_REQUEST_TYPES}
     assert paths > FLEET
     assert len(paths - FLEET) > 50
-    known = (deployment.root / "coordinator" / "nginx.conf").read_text().split('default "";')[1].split('"')[1]
+    known = (deployment.root / "proxy" / "nginx.conf").read_text().split('default "";')[1].split('"')[1]
     for path in sorted(paths | {"/", "/health", "/docs", "/openapi.json", "/metrics"}):
         for header in ({}, {"flwr-public-key": "c3RyYW5nZXI="}, {"flwr-public-key": known}):
             headers = {"content-type": PROTOBUF_MEDIA_TYPE, **header}
@@ -81,6 +82,8 @@ def test_only_the_ten_fleet_paths_pass_and_only_with_a_known_key(deployment):
             )
             if path not in FLEET:
                 assert status == 404, (path, header, status)
+            elif path.endswith("/push-messages") and known in header.values():
+                assert status == 400, (path, header, status)  # an empty request holds no message to ask a signature for
             else:  # a known public key without a signature comes as far as the SuperLink, which refuses it
                 assert status == 401, (path, header, status)
         assert deployment.get(deployment.port, path, deployment.certs.ca) == 404
@@ -104,7 +107,7 @@ def test_only_the_ten_fleet_paths_pass_and_only_with_a_known_key(deployment):
 )
 def test_no_spelling_of_a_path_leads_around_the_shield(deployment, path):
     """Sent as it stands, with a known key: what arrives is 404, or a fleet path that asks for a signature (401)."""
-    known = (deployment.root / "coordinator" / "nginx.conf").read_text().split('default "";')[1].split('"')[1]
+    known = (deployment.root / "proxy" / "nginx.conf").read_text().split('default "";')[1].split('"')[1]
     context = ssl.create_default_context(cafile=str(deployment.certs.ca))
     connection = http.client.HTTPSConnection("127.0.0.1", deployment.port, context=context, timeout=600)
     connection.putrequest("POST", path, skip_host=False)
@@ -120,13 +123,13 @@ def test_no_spelling_of_a_path_leads_around_the_shield(deployment, path):
 def test_unknown_key_no_key_wrong_ca_and_plain_connections_are_refused(deployment, tmp_path):
     """Each of these SuperNodes gives up, and none is ever listed."""
     other = make_certificates(tmp_path / "other", ["a"], host="127.0.0.1")
-    deployment.start_node("a", "unknown-key", auth_supernode_private_key=str(other.nodes / "a.key"))
-    deployment.start_node("a", "no-key", auth_supernode_private_key=None)
-    deployment.start_node("a", "wrong-ca", root_certificates=str(other.ca), max_retries="1")
+    deployment.start_stranger("unknown-key", auth_supernode_private_key=str(other.nodes / "a.key"))
+    deployment.start_stranger("no-key", auth_supernode_private_key=None)
+    deployment.start_stranger("wrong-ca", root_certificates=str(other.ca), max_retries="1")
     port = deployment.port if deployment.shielded else deployment.superlink_port
     options = ["--insecure", "--superlink", f"127.0.0.1:{port}", "--max-retries", "1", "--port", str(free_port())]
-    arguments, env = deployment.command("flower-supernode")
-    deployment.start("plain", [arguments[0], *options], {**env, "FLWR_HOME": str(tmp_path / "plain")})
+    env = {**deployment.command("flwr run")[1], "FLWR_HOME": str(tmp_path / "plain")}
+    deployment.start("plain", [BIN / "flower-supernode", *options], env)
     names = ("unknown-key", "no-key", "wrong-ca", "plain")
     running = {name: deployment.processes[name] for name in names}
     wait_until(

@@ -8,8 +8,8 @@ import threading
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
-from inprocess import HOUR, LocalGrid
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from inprocess import HOUR, LocalGrid, answer
 from safetensors.numpy import save
 
 from fedica.errors import FedicaError
@@ -85,7 +85,7 @@ CONTENTS = {
 def test_bad_content_is_refused_by_name_and_the_others_go_on(three, name):
     """Whatever a reply holds, the three good clients are aggregated and the bad one is in rejected.csv."""
     content, reason = CONTENTS[name]
-    folder = three.run(LocalGrid(three.clients | {2000: lambda message: Message(content, reply_to=message)}))
+    folder = three.run(LocalGrid(three.clients | {2000: lambda message: answer(content, message)}))
     assert sorted(read_folder(folder / "result").aggregate.clients) == ["a", "b", "c"]
     (row,) = rows_of(folder / "result" / "rejected.csv")
     assert reason in row["reason"]
@@ -211,7 +211,7 @@ def test_a_reply_to_another_message_is_not_taken(three, hour_passes_after):
 def test_fewer_than_min_clients_end_the_run_and_leave_the_list_of_who_failed(three, hour_passes_after):
     """No result, a clear sentence, and rejected.csv."""
     hour_passes_after(4)
-    nodes = {2000: lambda message: Message(wrapped(b"garbage"), reply_to=message), 2001: lambda _message: None}
+    nodes = {2000: lambda message: answer(wrapped(b"garbage"), message), 2001: lambda _message: None}
     with pytest.raises(FedicaError, match="at least 4 clients are wanted; 3 can be used"):
         three.run(LocalGrid(three.clients | nodes), min_clients=4, deadline_seconds=HOUR)
     assert not (three.newest / "result").exists()
@@ -249,7 +249,7 @@ def test_a_client_that_cannot_apply_the_aggregate_is_named(three):
 
     def disk_full(message):
         if message.metadata.message_type == "query.aggregate":
-            (three.home(1000) / "output").write_text("in the way")
+            (three.home(1000) / "output" / "run-77").write_text("in the way")
         return three.clients[1000](message)
 
     folder = three.run(LocalGrid(three.clients | {1000: disk_full}))
@@ -280,8 +280,9 @@ def test_a_node_whose_key_is_known_has_a_name_even_if_it_stays_silent(keyed, hou
 def test_a_node_speaks_for_its_own_client_alone(keyed):
     """One that sends in another's name is refused, and the other one is unharmed."""
     three, keys = keyed
-    grid = LocalGrid({1000: three.clients[1000], 1001: three.clients[1002], 1002: three.clients[1002]}, keys)
-    folder = three.run(grid)
+    a, _, c = three.clients.values()
+    impostor = three.clients[three.add("c")]  # with a folder of its own: a client answers one request of a run
+    folder = three.run(LocalGrid({1000: a, 1001: impostor, 1002: c}, keys))
     assert sorted(read_folder(folder / "result").aggregate.clients) == ["a", "c"]
     (row,) = rows_of(folder / "result" / "rejected.csv")
     assert row["client"] == "b"
@@ -321,3 +322,50 @@ def test_too_few_nodes_are_waited_for_and_then_refused(three):
     """The wait is bounded, and says how many are connected."""
     with pytest.raises(FedicaError, match="at least 5 clients; got 3 connected after"):
         three.run(min_clients=5, wait_seconds=0.5)
+
+
+@pytest.fixture
+def one_absent(keyed, tmp_path):
+    """Four registered clients, three of them connected."""
+    three, keys = keyed
+    (made,) = make_certificates(tmp_path / "more", ["d"], host="localhost").nodes.glob("*.pub")
+    made.rename(tmp_path / "certs" / "nodes" / "d.pub")
+    return three, LocalGrid(three.clients, keys)
+
+
+def test_a_registered_client_that_is_not_connected_is_named(one_absent):
+    """Four registered, three running: the fourth is a rejection by its name."""
+    three, grid = one_absent
+    folder = three.run(grid)
+    assert sorted(read_folder(folder / "result").aggregate.clients) == ["a", "b", "c"]
+    (row,) = rows_of(folder / "result" / "rejected.csv")
+    assert (row["client"], row["kind"]) == ("d", "absent")
+
+
+def test_an_absent_client_fails_a_run_that_requires_all(one_absent):
+    """Nothing is written but who is missing."""
+    three, grid = one_absent
+    with pytest.raises(FedicaError, match=r"all are required. client 'd': its node was not connected"):
+        three.run(grid, require_all=True)
+    assert not (three.newest / "result").exists()
+    assert [row["client"] for row in rows_of(three.newest / "rejected.csv")] == ["d"]
+
+
+def test_who_is_absent_is_named_also_where_too_few_came(one_absent):
+    """The run ends before anybody is asked, and the table is there."""
+    three, grid = one_absent
+    with pytest.raises(FedicaError, match="at least 4 clients; got 3 connected"):
+        three.run(grid, min_clients=4)
+    assert [row["client"] for row in rows_of(three.newest / "rejected.csv")] == ["d"]
+    assert grid.asked == []
+
+
+def test_no_table_tells_the_number_of_a_node(three, hour_passes_after):
+    """Flower delivers a node's messages to whoever knows its number and has any node key."""
+    hour_passes_after(3)
+    number = 8_877_665_544_332_211
+    folder = three.run(LocalGrid(three.clients | {number: lambda _message: None}), deadline_seconds=HOUR)
+    (row,) = rows_of(folder / "result" / "rejected.csv")
+    assert row["source"] == "node 2211"
+    tables = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    assert not any(str(number).encode() in page for page in tables)

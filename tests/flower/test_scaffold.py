@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
@@ -14,9 +16,12 @@ import subprocess
 import sys
 import threading
 import tomllib
+from dataclasses import replace
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
@@ -24,14 +29,17 @@ from typer.testing import CliRunner
 
 from fedica.cli import app as program
 from fedica.errors import FedicaError, InputError
-from fedica.exchange import write_study
+from fedica.exchange import read_signing_key, write_study
+from fedica.flower.apps import bundle_fingerprint, page_fingerprint
 from fedica.flower.certs import make_certificates
 from fedica.flower.commands import commands
 from fedica.flower.coordinator import Coordinator, RunSettings, read_node_keys
+from fedica.flower.launch import Client, run_superlink, superlink_options
 from fedica.flower.policy import Policy, read_node
 from fedica.flower.scaffold import Federation, write_federation
 from fedica.flower.settings import make_settings, read_settings
 from fedica.records import Study
+from fedica.version import __version__
 
 
 @pytest.fixture
@@ -131,7 +139,7 @@ def test_the_app_folder_explains_every_setting_and_holds_nothing_else(folder):
     config = tomllib.loads(text)["tool"]["flwr"]["app"]["config"]
     settings = make_settings(config, RunSettings)
     assert set(config) == {name.replace("_", "-") for name in RunSettings.__dataclass_fields__}
-    assert settings == RunSettings(expect_clients=2)
+    assert settings == RunSettings()
     lines = text.splitlines()
     for name in config:
         (place,) = [k for k, line in enumerate(lines) if line.startswith(f"{name} = ")]
@@ -152,9 +160,14 @@ def test_the_coordinators_and_clients_files_are_read_as_they_are_written(folder,
     coordinator = read_settings(folder / "coordinator" / "coordinator.toml", Coordinator)
     assert coordinator.results == folder / "coordinator" / "results"
     assert coordinator.node_keys == certs.nodes
+    simulated = read_settings(folder / "coordinator" / "simulation.toml", Coordinator)
+    assert simulated == replace(coordinator, signing_key=None, trust_keys=None, node_keys=None)
     assert sorted(path.stem for path in (folder / "clients").iterdir()) == ["a", "b"]
     policy = read_settings(folder / "clients" / "a.toml", Policy)
-    assert (policy.max_components, policy.min_samples, policy.signing_key) == (20, 1000, None)
+    assert (policy.max_components, policy.min_samples) == (20, 1000)
+    assert policy.signing_key == folder / "clients" / "signing" / "a.key"
+    assert coordinator.trust_keys == certs.signing
+    assert read_signing_key(coordinator.signing_key).public == policy.coordinator_key
 
 
 def test_a_study_sets_the_limits_of_the_policies(certs, tmp_path):
@@ -178,9 +191,86 @@ def test_a_host_that_would_change_the_configuration_is_refused(certs, host):
 
 def test_nginx_accepts_its_configuration(nginx, folder):
     """Its own check."""
-    command = [nginx, "-t", "-p", str(folder / "coordinator"), "-c", "nginx.conf"]
+    command = [nginx, "-t", "-p", str(folder / "proxy"), "-c", "nginx.conf"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("name", ["fedica-superlink", "fedica-proxy", "fedica-client@"])
+def test_services_run_as_users_of_their_own_and_write_where_they_must(folder, name):
+    """Read as systemd reads them; their commands and folders exist, and no file of theirs is for others."""
+    unit = configparser.ConfigParser(interpolation=None, strict=False)  # ExecReload may be there twice
+    unit.optionxform = str
+    page = folder / "systemd" / f"{name}.service"
+    if verifier := shutil.which("systemd-analyze"):
+        said = subprocess.run([verifier, "verify", page], capture_output=True, text=True, timeout=600, check=False)
+        assert page.name not in said.stderr, said.stderr
+    unit.read(page)
+    service = unit["Service"]
+    assert (service["UMask"], service["Restart"], service["ProtectSystem"]) == ("0077", "on-failure", "strict")
+    assert service["User"] in ("fedica", "fedica-proxy")
+    assert int(unit["Unit"]["StartLimitBurst"]) > 0
+    words = shlex.split(service["ExecStart"])
+    if name == "fedica-proxy":
+        assert words[1:5] == ["-p", f"/var/lib/{service['StateDirectory']}", "-c", "nginx.conf"]
+        copied = [Path(word) for word in shlex.split(service["ExecStartPre"]) if word.startswith(str(folder))]
+        assert sorted(copied) == sorted((folder / "proxy").iterdir())
+    else:
+        shown = CliRunner().invoke(program, [*words[1:3], "--help"]).output
+        assert [x for x in words if x.startswith("--") and x not in shown] == []
+    if "ReadWritePaths" in service:
+        assert Path(service["ReadWritePaths"]).is_dir()
+
+
+def composed(folder, name):
+    """The services of a compose file."""
+    return yaml.safe_load((folder / "container" / name).read_text())["services"]
+
+
+def test_containers_run_the_commands_that_are_shown(folder):
+    """The image's ENTRYPOINT and each service's command are lines of ``fedica flower up``; logs have a limit."""
+    lines = [shlex.split(line) for _, lines in commands(folder) for line in lines]
+    image = (folder / "container" / "Containerfile").read_text().splitlines()
+    entrypoint = json.loads(next(x for x in image if x.startswith("ENTRYPOINT")).partition(" ")[2])
+    coordinator, client = composed(folder, "compose.yaml"), composed(folder, "compose.client.yaml")["client"]
+    assert entrypoint + coordinator["superlink"]["command"] in lines
+    assert coordinator["proxy"]["entrypoint"][:5] in lines
+    shown = next(line for line in lines if line[:3] == ["fedica", "flower", "client"])
+    assert entrypoint + client["command"][:1] == shown[:3]
+    assert {x.partition("=")[0] for x in client["command"][2:]} == {x for x in shown if x.startswith("--")}
+    assert client["command"][2] == f"--server={shown[shown.index('--server') + 1]}"
+    for service in (*coordinator.values(), client):
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["logging"]["options"]["max-size"] == "10m"
+
+
+def test_the_image_installs_this_version_and_the_proxy_is_in_the_network_of_the_superlink(folder):
+    """The extra that it names exists; ports are the federation's; what is mounted is there."""
+    image = (folder / "container" / "Containerfile").read_text()
+    assert f"'fedica[flower]=={__version__}'" in image
+    assert "flower" in metadata("fedica").get_all("Provides-Extra")
+    assert image.splitlines()[-2:] == ["USER fedica", 'ENTRYPOINT ["fedica", "flower"]']
+    services = composed(folder, "compose.yaml")
+    assert services["proxy"]["network_mode"] == "service:superlink"
+    assert services["proxy"]["depends_on"] == {"superlink": {"condition": "service_healthy"}}
+    federation = read_settings(folder / "federation.toml", Federation)
+    assert services["superlink"]["ports"][0].endswith(f":{federation.port}")
+    for service in services.values():
+        for volume in service["volumes"]:
+            inside, outside = volume.split(":")[:2]
+            assert inside == outside
+            assert Path(outside).is_dir()
+
+
+def test_the_logs_of_the_proxy_are_rotated(folder):
+    """All of them, in the folder of the service, by the user who owns them; the proxy is told to open them again."""
+    said = (folder / "systemd" / "fedica-proxy.logrotate").read_text()
+    assert "/var/lib/fedica-proxy/*.log {" in said
+    assert 'kill -USR1 "$(cat /var/lib/fedica-proxy/nginx.pid)"' in said
+    assert "StateDirectory=fedica-proxy" in (folder / "systemd" / "fedica-proxy.service").read_text()
+    logs = re.findall(r"(?:access|error)_log (\S+)", (folder / "proxy" / "nginx.conf").read_text())
+    assert {log.rstrip(";").rpartition(".")[2] for log in logs} == {"log"}
 
 
 def test_nothing_is_overwritten(folder, certs):
@@ -189,23 +279,62 @@ def test_nothing_is_overwritten(folder, certs):
         write_federation(folder, Federation("127.0.0.1", 1, 2, certs.folder))
 
 
-def test_commands_use_options_that_flower_knows(folder):
-    """Every option of every command line stands in that program's own help."""
+def test_processes_are_started_with_options_that_flower_knows(folder, tmp_path):
+    """Every option that fedica passes on stands in that program's own help."""
     pytest.importorskip("flwr")
     bin_folder = sys.executable.rpartition("/")[0]
-    helps = {}
-    for _title, lines in commands(folder):
-        for line in lines:
-            words = shlex.split(line)
-            if words[0] in ("flower-superlink", "flower-supernode"):
-                if words[0] not in helps:
-                    command = [f"{bin_folder}/{words[0]}", "--help"]
-                    env = {"FLWR_DISABLE_UPDATE_CHECK": "1", "FLWR_TELEMETRY_ENABLED": "0", "PATH": bin_folder}
-                    helps[words[0]] = subprocess.run(
-                        command, capture_output=True, text=True, timeout=300, check=True, env=env
-                    ).stdout
-                assert [x for x in words if x.startswith("--") and x not in helps[words[0]]] == []
-    assert len(helps) == 2
+    env = {"FLWR_DISABLE_UPDATE_CHECK": "1", "FLWR_TELEMETRY_ENABLED": "0", "PATH": bin_folder}
+    federation = read_settings(folder / "federation.toml", Federation)
+    client = Client("a", "host:8443", *(tmp_path / name for name in ("ca", "key", "data", "policy", "output")), 9094)
+    shared = ["--superexec-auth-secret-file", "--isolation"]
+    passed_on = {
+        "flower-superlink": [
+            *superlink_options(federation, folder),
+            *superlink_options(federation, folder, simulation=True),
+        ],
+        "flower-supernode": [*client.options(), *shared],
+    }
+    for program_name, options in passed_on.items():
+        command = [f"{bin_folder}/{program_name}", "--help"]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, env=env).stdout
+        assert [x for x in options if x.startswith("--") and x not in shown] == []
+
+
+def test_the_commands_of_fedica_take_the_options_that_are_shown(folder):
+    """Every option of a line that starts with fedica stands in that command's own help."""
+    lines = [shlex.split(line) for _title, lines in commands(folder) for line in lines if line.startswith("fedica ")]
+    assert {words[2] for words in lines} == {"superlink", "add", "client", "run"}
+    for words in lines:
+        shown = CliRunner().invoke(program, [*words[1:3], "--help"]).output
+        assert [x for x in words if x.startswith("--") and x not in shown] == []
+
+
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
+def test_an_app_has_the_same_fingerprint_before_and_after_flower_bundles_it(folder):
+    """Flower writes the page anew; what it says counts. The policies name it."""
+    build = pytest.importorskip("flwr.cli.build")
+    page = (folder / "app" / "pyproject.toml").read_bytes()
+    bundle = build.build_fab_from_disk(folder / "app")
+    assert bundle_fingerprint(bundle) == (page_fingerprint(page), "fedica/fedica-app", __version__)
+    assert read_settings(folder / "clients" / "a.toml", Policy).apps == (page_fingerprint(page),)
+
+
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
+@pytest.mark.parametrize("change", ["a module", "another component", "another default"])
+def test_another_app_has_another_fingerprint(folder, change):
+    """Whatever differs from fedica's page, or stands beside it."""
+    build = pytest.importorskip("flwr.cli.build")
+    page = folder / "app" / "pyproject.toml"
+    known, text = page_fingerprint(page.read_bytes()), page.read_text()
+    if change == "a module":
+        (folder / "app" / "more.py").write_text("")
+        with pytest.raises(FedicaError, match="alone"):
+            bundle_fingerprint(build.build_fab_from_disk(folder / "app"))
+        return
+    new = ("client_app:app", "server_app:app") if change == "another component" else ("affinity = ", "affinities = ")
+    assert new[0] in text
+    page.write_text(text.replace(*new))
+    assert bundle_fingerprint(build.build_fab_from_disk(folder / "app"))[0] != known
 
 
 def test_the_page_on_deployment_names_options_and_files_that_exist(folder, certs):
@@ -213,7 +342,7 @@ def test_the_page_on_deployment_names_options_and_files_that_exist(folder, certs
     page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
     lines = [line for _title, lines in commands(folder) for line in lines]
     shown = set(re.findall(r"--[a-z-]+", " ".join(lines)))
-    for block in re.findall(r"```\n((?:nginx|flower|flwr).*?)```", page, flags=re.DOTALL):
+    for block in re.findall(r"```\n((?:nginx|fedica flower (?:superlink|client)|flwr).*?)```", page, flags=re.DOTALL):
         assert set(re.findall(r"(?<= )--[a-z-]+", block)) <= shown
     for name in re.findall(r"`(certs/[a-z./-]+|federation/[a-z./-]+)`", page):
         assert (folder.parent / name).exists() or "results/" in name, name
@@ -230,7 +359,7 @@ def test_the_three_commands_work_together(tmp_path):
     assert "nginx.conf" in run.invoke(program, new).output
     shown = run.invoke(program, ["flower", "up", target])
     assert shown.exit_code == 0
-    assert "flower-supernode --superlink localhost:8443" in shown.stdout
+    assert "fedica flower client a --server localhost:8443" in shown.stdout
     again = run.invoke(program, new)
     assert again.exit_code == 1
     assert "not empty" in again.output
@@ -270,3 +399,17 @@ def test_in_a_simulation_a_client_is_the_file_of_its_number(tmp_path, monkeypatc
     assert [read_node({"partition-id": k, "num-partitions": 2}).client for k in range(2)] == ["a", "b"]
     with pytest.raises(FedicaError, match="there are 2 files"):
         read_node({"partition-id": 2, "num-partitions": 3})
+
+
+def test_a_simulation_keeps_ray_on_loopback_and_its_coordinator_asks_for_no_keys(folder, monkeypatch):
+    """By the environment that the SuperLink and all that it starts have."""
+    pytest.importorskip("flwr")
+    from fedica.flower import superlink
+
+    seen = {}
+    monkeypatch.setattr(superlink, "main", lambda *_arguments, **_options: seen.update(os.environ))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "environ", dict(os.environ))
+        run_superlink(folder, simulation=True)
+    assert seen["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
+    assert seen["FEDICA_COORDINATOR"] == str(folder / "coordinator" / "simulation.toml")

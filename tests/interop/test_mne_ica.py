@@ -341,3 +341,16 @@ def test_nothing_of_a_person_is_in_the_exported_file(tmp_path, people):
             info["chs"][info.ch_names.index(name)]["loc"], raw.info["chs"][raw.ch_names.index(name)]["loc"], atol=1e-6
         )
     assert info["sfreq"] == raw.info["sfreq"]
+
+
+def test_strengths_of_an_ica_of_mne_give_the_covariance_of_the_recording(people):
+    """At the rank that was fitted, in microvolts, to 1e-6; they leave only if asked for."""
+    raw, ica = people["p1"]
+    sent = from_mne(ica, "p1", strengths=True)
+    X = 1e6 * raw.get_data().T
+    values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
+    wanted = vectors[:, -R:] * values[-R:] @ vectors[:, -R:].T
+    rows = [list(sent.features).index(name) for name in raw.ch_names]
+    found = (sent.atoms @ sent.gram @ sent.atoms.T)[np.ix_(rows, rows)]
+    assert np.linalg.norm(found - wanted) < 1e-6 * np.linalg.norm(wanted)
+    assert from_mne(ica, "p1").gram is None

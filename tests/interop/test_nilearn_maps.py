@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from fedica import Contribution, LocalICA, aggregate
 from fedica.cli import app
-from fedica.errors import DataError, InputError
+from fedica.errors import DataError, InputError, OptionError
 from fedica.exchange import (
     public_part,
     read_aggregate,
@@ -22,11 +23,13 @@ from fedica.exchange import (
     write_contribution,
 )
 from fedica.interop import from_canica, from_nifti, to_nifti
+from fedica.local import dual_regression
 from fedica.readers import ReadOptions, read_data
 from fedica.readers.grids import check_grid
 from fedica.readers.voxels import voxel_names
 from fedica.server.admission import screen
 from fedica.workflow import apply_global, contribute, export, new_study
+from fedica.workflow.own_maps import check_maps
 
 nib = pytest.importorskip("nibabel")
 pytest.importorskip("nilearn")
@@ -274,7 +277,6 @@ def federation(tmp_path, mask_file):
 def test_left_and_right_cannot_be_swapped_unnoticed(tmp_path, mask_file):
     """The aggregate carries the grid: a mirrored mask is refused in export, a mirrored run in apply."""
     result = public_part(federation(tmp_path, mask_file))
-    assert result.terms.grid == "13 x 15 x 11 voxels; -3 0 0 15; 0 3 0 -18; 0 0 4 -16"
     write_aggregate(result, tmp_path / "aggregate.safetensors")
     mirrored = save(tmp_path / "mirrored.nii", MASK, affine=MIRRORED, dtype=np.uint8)
     with pytest.raises(DataError, match=r"mirrored\.nii: .*must have the grid of the components.*sides, are swapped"):
@@ -285,6 +287,41 @@ def test_left_and_right_cannot_be_swapped_unnoticed(tmp_path, mask_file):
         apply_global(tmp_path / "aggregate.safetensors", run, options=ReadOptions(mask=mirrored))
     right = save(tmp_path / "right.nii", run_of(7))
     apply_global(tmp_path / "aggregate.safetensors", right, options=ReadOptions(mask=mask_file))
+    assert result.terms.grid == "13 x 15 x 11 voxels; -3 0 0 15; 0 3 0 -18; 0 0 4 -16"
+
+
+def test_own_maps_of_a_person_are_read_by_the_maskers_of_nilearn(tmp_path, mask_file):
+    """By the command: time courses, own maps, and their z-values; the same numbers as by `dual_regression`."""
+    from nilearn.maskers import NiftiMapsMasker, NiftiMasker
+
+    write_aggregate(public_part(federation(tmp_path, mask_file)), tmp_path / "aggregate.safetensors")
+    run = save(tmp_path / "bold.nii.gz", run_of(7))
+    words = f"apply {tmp_path} {run} --mask {mask_file} --maps {tmp_path}/own.nii.gz -o {tmp_path}/courses.csv --json"
+    done = CliRunner().invoke(app, words.split())
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["maps"] == [f"{tmp_path}/own.nii.gz", f"{tmp_path}/own_Z.nii.gz"]
+    X = read_data(run, options=ReadOptions(mask=mask_file)).values.astype(float)
+    own = dual_regression(X, read_aggregate(tmp_path / "aggregate.safetensors").mixing)
+    masker = NiftiMasker(mask_img=str(mask_file), standardize=False).fit()
+    for name, wanted in (("own", own.maps), ("own_Z", own.z)):
+        np.testing.assert_allclose(masker.transform(str(tmp_path / f"{name}.nii.gz")).T, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(np.loadtxt(tmp_path / "courses.csv", delimiter=",", skiprows=1), own.time_courses)
+    mapped = NiftiMapsMasker(str(tmp_path / "own.nii.gz"), standardize=False).fit_transform(str(run))
+    assert mapped.shape == own.time_courses.shape
+
+
+@pytest.mark.parametrize(
+    ("maps", "independence", "mask", "complaint"),
+    [
+        ("own.nii.gz", "samples", "mask.nii", "independent over samples. Leave --maps out"),
+        ("own.txt", "features", "mask.nii", "written as .nii.gz, .nii, .csv"),
+        ("own.nii", "features", None, "needs --mask"),
+    ],
+)
+def test_own_maps_that_cannot_be_written_are_one_sentence(maps, independence, mask, complaint):
+    """Before anything is read."""
+    with pytest.raises(OptionError, match=complaint):
+        check_maps(maps, independence, ReadOptions(mask=mask))
 
 
 def test_a_study_carries_the_grid_of_its_mask(tmp_path, mask_file):
@@ -323,3 +360,23 @@ def test_who_forgets_that_maps_are_wanted_is_told(tmp_path, run_file, mask_file)
     """Independence over volumes is another model; it is done, with a note."""
     done = contribute(run_file, tmp_path / "a.safetensors", options=ReadOptions(mask=mask_file), n_components=2)
     assert any("give --independence features" in note for note in done.notes)
+
+
+def test_maps_of_other_tools_bring_their_strengths_where_the_data_is_given(tmp_path, mask_file, run_file):
+    """The covariance of the data's part in the span of the maps, and the median variance; none without the data."""
+    local = LocalICA(3, independence="features", random_state=0)
+    X = read_data(run_file, options=ReadOptions(mask=mask_file)).values.astype(float)
+    own = local.fit(X).contribution("a", strengths=True)
+    to_nifti(own, mask_file).to_filename(tmp_path / "maps.nii.gz")
+    taken = from_nifti(tmp_path / "maps.nii.gz", mask_file, "a", scans=X)
+    np.testing.assert_allclose(taken.gram, own.gram, rtol=0, atol=1e-6 * np.abs(own.gram).max())
+    assert taken.noise_floor == pytest.approx(own.noise_floor, rel=1e-6)
+    assert from_nifti(tmp_path / "maps.nii.gz", mask_file, "a").gram is None
+    canica = fitted_canica(0)
+    sent = from_canica(canica, "b", imgs=[str(run_file)])
+    scans = canica.masker_.transform([str(run_file)])[0].astype(float)
+    inside = np.linalg.qr(sent.atoms)[0]
+    wanted = inside.T @ np.cov(scans.T, bias=True) @ inside
+    found = inside.T @ (sent.atoms @ sent.gram @ sent.atoms.T) @ inside
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
+    assert from_canica(canica, "b").gram is None

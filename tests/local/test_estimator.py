@@ -274,3 +274,16 @@ def test_one_component_of_one_feature():
     for solver in SOLVERS:
         local = LocalICA(solver=solver, random_state=0).fit(X)
         assert local.atoms_.tolist() == [[1.0]]
+
+
+def test_a_loop_over_clients_says_a_thing_once():
+    """Twelve equal sentences at one line are one, where filters are as Python's are; another sentence is said too."""
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for k in range(12):
+            X = rng.laplace(size=(200, 4))
+            X[:, 3 if k < 11 else 2] = 1.0
+            LocalICA(2, random_state=0).fit(X)
+    assert sorted(str(warning.message).split(":")[1][:10] for warning in caught) == [" column 2.", " column 3."]
+    assert {warning.filename for warning in caught} == {__file__}

@@ -61,6 +61,24 @@ def test_blocks_halves_and_mapped_files_give_the_same(X, result, tmp_path):
     assert close(whole, score(X.tolist(), result, client="a"))
 
 
+def test_the_data_is_read_once_unless_its_sources_are_too_many_to_keep(X, result, monkeypatch):
+    """Blocks that come from elsewhere are read once; without room for the sources twice, to the same to 1e-12."""
+    ended = []
+
+    class Elsewhere:
+        shape = X.shape
+
+        def __iter__(self):
+            yield from np.array_split(X, 7)
+            ended.append(True)
+
+    once = score(Elsewhere(), result, client="a")
+    assert len(ended) == 1
+    monkeypatch.setattr("fedica.local.scores.KEEP_BYTES", 0)
+    assert close(score(Elsewhere(), result, client="a"), once)
+    assert len(ended) == 3
+
+
 def test_dask_gives_the_same(X, result):
     """To 1e-12, whatever the chunks."""
     da = pytest.importorskip("dask.array", reason="needs fedica[dask]")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -30,36 +32,32 @@ def run_script(name):
             assert text.strip() in said, (line, text, result.output)
 
 
-def laboratory(seed, n_samples=2500):
-    """Three sources in four laboratory values."""
-    rng = np.random.default_rng(seed)
-    mixing = np.random.default_rng(99).standard_normal((4, 3)) * [[0.5], [60.0], [4.0], [9.0]]
-    return rng.laplace(size=(n_samples, 3)) @ mixing.T + [4.2, 250.0, 90.0, 60.0], rng
-
-
-def excel(path, names, values, encoding, seed):
-    """Write a table as Excel saves it where the comma is the decimal sign: semicolons, CRLF, an ANSI code page."""
-    rng = np.random.default_rng(seed)
-    lines = [";".join(["Fallnummer", "Geburtsdatum", "PLZ", *names, "Bemerkung"])]
-    for k, row in enumerate(values):
-        who = [str(70_000 + 7 * k), str(rng.integers(9_000, 40_000)), f"{rng.integers(10_000, 99_999)}"]
-        lines.append(";".join([*who, *(f"{x:.2f}".replace(".", ",") for x in row), "unauffällig"]))
-    path.write_bytes("\r\n".join([*lines, ""]).encode(encoding))
+def take(*names):
+    """Copy files that lie here, byte by byte as another program wrote them, into the current folder."""
+    for name in names:
+        shutil.copy(SCRIPTS / "files" / name, name)
 
 
 def test_data_manager(tmp_path, monkeypatch):
-    """Excel in German and French, with a case number, a birthday as a serial number and a postcode in each row."""
+    """Excel in German and French: semicolons, decimal commas, thousands, CRLF, a code page, emptied rows at the end.
+
+    Every row has a case number, a birthday and a postcode.
+    """
     monkeypatch.chdir(tmp_path)
-    names = ["Kalium", "Thrombozyten", "Größe", "Alter"]
-    for seed, (name, encoding) in enumerate([("nord", "cp1252"), ("ouest", "utf-8-sig"), ("ost", "cp1252")]):
-        excel(tmp_path / f"{name}.csv", names, laboratory(seed)[0], encoding, seed)
-    excel(tmp_path / "klein.csv", [name.lower() for name in names], laboratory(5)[0], "cp1252", 5)
+    take("nord.csv", "ouest.csv")
+    german, french = (Path(name).read_bytes().decode("cp1252") for name in ("nord.csv", "ouest.csv"))
+    names, noms = (text.split("\r\n", 1)[0].split(";") for text in (german, french))
+    Path("noms.txt").write_text("\n".join(map(";".join, zip(noms[3:7], names[3:7], strict=True))), encoding="utf-8")
+    head, *rows = german.split("\r\n")
+    Path("ost.csv").write_bytes("\r\n".join([head, *rows[150:]]).encode("utf-8-sig"))  # Excel's "CSV UTF-8"
+    Path("klein.csv").write_bytes(german.replace(";".join(names), ";".join(names).lower(), 1).encode("cp1252"))
     run_script("data_manager.txt")
-    assert (tmp_path / "quellen.csv").read_text().startswith("row,component_0")
+    assert Path("quellen.csv").read_text().startswith("row,component_0")
     for name in ("nord", "ouest", "ost"):
-        sent = (tmp_path / f"{name}.safetensors").read_bytes()
+        sent = Path(f"{name}.safetensors").read_bytes()
         assert b"Fallnummer" not in sent
         assert b"PLZ" not in sent
+        assert b"postal" not in sent
 
 
 def test_analyst(tmp_path, monkeypatch):
@@ -79,27 +77,13 @@ def test_analyst(tmp_path, monkeypatch):
     run_script("analyst.txt")
 
 
-def series_matrix(path, seed):
-    """Write expression of 300 probes in 40 arrays as GEO gives it."""
-    rng = np.random.default_rng(seed)
-    maps = np.random.default_rng(7).laplace(size=(300, 3))
-    levels = (
-        np.linspace(4, 13, 300)[:, None] + maps @ rng.standard_normal((3, 40)) + 0.05 * rng.standard_normal((300, 40))
-    )
-    head = ['!Series_title\t"Stress"', '!Series_geo_accession\t"GSE1"', "", '!Sample_title\t"a"\t"b"']
-    arrays = "\t".join(f'"GSM{1000 * seed + k}"' for k in range(40))
-    rows = [f'"{1000 + k}_at"\t' + "\t".join(f"{x:.4f}" for x in row) for k, row in enumerate(levels)]
-    table = ["!series_matrix_table_begin", f'"ID_REF"\t{arrays}', *rows, "!series_matrix_table_end", ""]
-    path.write_text("\n".join([*head, *table]))
-
-
 def test_genomics(tmp_path, monkeypatch):
     """Patients' barcodes never become features, and do not leave."""
     monkeypatch.chdir(tmp_path)
-    for seed in (1, 2):
-        series_matrix(tmp_path / f"GSE{seed}_series_matrix.txt", seed)
+    take(*(f"GSE{k}_series_matrix.txt" for k in (1, 2, 3)))
+    Path("GSE1_series_matrix.txt.gz").write_bytes(gzip.compress(Path("GSE1_series_matrix.txt").read_bytes()))
     run_script("genomics.txt")
-    assert b"GSM" not in (tmp_path / "a.safetensors").read_bytes() + (tmp_path / "b.safetensors").read_bytes()
+    assert not any(b"GSM" in path.read_bytes() for path in tmp_path.glob("*.safetensors"))
 
 
 def test_eeg(tmp_path, monkeypatch):
@@ -128,9 +112,14 @@ def test_fmri(tmp_path, monkeypatch):
     flipped = np.diag([-1.0, 1, 1, 1]) @ AFFINE
     save("flipped_mask.nii.gz", MASK, affine=flipped, dtype=np.uint8)
     save("flipped.nii.gz", run_of(9), affine=flipped)
+    confounds = "global_signal\ttrans_x\n" + "0.1\t0.2\n" * 60
     for seed in range(3):
-        save(f"sub-{seed}_desc-preproc_bold.nii.gz", run_of(seed))
-        confounds = "global_signal\ttrans_x\n" + "0.1\t0.2\n" * 60
-        (tmp_path / f"sub-{seed}_desc-confounds_timeseries.tsv").write_text(confounds)
+        folder = tmp_path / f"sub-{seed}" / "func"
+        folder.mkdir(parents=True)
+        save(folder / f"sub-{seed}_task-rest_desc-preproc_bold.nii.gz", run_of(seed))
+        save(folder / f"sub-{seed}_task-rest_desc-brain_mask.nii.gz", MASK, dtype=np.uint8)
+        (folder / f"sub-{seed}_task-rest_desc-confounds_timeseries.tsv").write_text(confounds)
     run_script("fmri.txt")
+    for path in tmp_path.rglob("*_timeseries.tsv"):
+        assert path.read_text() == confounds
     assert (tmp_path / "maps.nii.gz").exists()

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -97,6 +98,36 @@ def test_a_damaged_file_is_read_or_refused(tmp_path, name, write):
             said.append(str(error))
     assert len(said) > 20
     assert [sentence for sentence in said if not sentence.startswith(str(path))] == []
+
+
+@pytest.mark.parametrize("damage", [(b"(30, 4)", b"(30, 4 "), (b"\x93NUMPY", b"\x93NUMBY")], ids=["header", "magic"])
+def test_an_array_that_is_damaged_inside_a_whole_archive_is_refused(tmp_path, damage):
+    """The zip is sound; numpy raises tokenize.TokenError on the first, and returns bytes for the second."""
+    _npy(tmp_path / "X.npy")
+    content = (tmp_path / "X.npy").read_bytes()
+    assert damage[0] in content
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", content.replace(*damage))
+    with pytest.raises(FedicaError) as refused:
+        read_data(tmp_path / "a.npz")
+    assert str(refused.value).startswith(str(tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize("at", [-8, -40], ids=["checksum", "body"])
+def test_a_damaged_image_without_a_mask_is_refused(tmp_path, at):
+    """The mask is computed by nilearn, which meets what gzip and zlib raise before any reader of ours does."""
+    nibabel = pytest.importorskip("nibabel")
+    pytest.importorskip("nilearn")
+    head = np.zeros((6, 6, 6, 9), np.float32)
+    head[1:5, 1:5, 1:5] = 500 + np.random.default_rng(1).random((4, 4, 4, 9))
+    path = tmp_path / "a.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(head, np.eye(4)), path)
+    whole = bytearray(path.read_bytes())
+    whole[at] ^= 0xFF
+    path.write_bytes(bytes(whole))
+    with pytest.raises(FedicaError) as refused:
+        read_data(path, options=ReadOptions())
+    assert str(refused.value).startswith(str(path))
 
 
 def test_what_no_reader_expects_is_a_sentence_too(tmp_path, monkeypatch):

@@ -38,6 +38,8 @@ def written(tmp_path, text, name="a.csv", encoding="utf-8"):
         ("# a, b\n1.5, -2.25\n\n0.5, 3\n2, 4.125\n\n", "a.csv"),
         (" a , b \n 1.5 , -2.25\n0.5,3\n2,4.125\n", "a.CSV"),
         ("a|b\n1.5|-2.25\n0.5|3\n2|4.125\n", "a.csv"),
+        ("# a b\n1.500e+00 -2.250e+00\n5e-1 3\n2 4.125\n", "a.txt"),  # numpy.savetxt
+        ("  a  b\n  1.5  -2.25  \n\n  0.5   3 \r\n  2   4.125", "a.txt"),  # FSL
     ],
 )
 def test_many_ways_to_write_one_table(tmp_path, text, name):
@@ -61,6 +63,16 @@ def test_thousands_that_can_be_read_in_one_way(tmp_path, cells):
     """Numbers as spreadsheets write them in several languages."""
     table = read_data(written(tmp_path, "a;b;c\n" + ";".join(cells) + "\n0;0;0\n"))
     np.testing.assert_array_equal(table.values, [[1234.5, 12.25, 1234567], [0, 0, 0]])
+
+
+def test_blanks_separate_numbers_alone(tmp_path):
+    """What numpy.savetxt writes is read to the bit; a column of texts with blanks in them is one column."""
+    values = np.random.default_rng(0).standard_normal((3000, 20))  # more than one block
+    np.savetxt(tmp_path / "a.txt", values)
+    np.testing.assert_array_equal(read_data(tmp_path / "a.txt").values, values)
+    with pytest.raises(DataError, match="no column of numbers is left"):
+        read_data(written(tmp_path, "my name\nanna k\nbela m\n", "b.txt"))
+    assert read_data(written(tmp_path, "reaction time\n1.5\n2.5\n", "c.txt")).features == ("reaction time",)
 
 
 def test_a_table_without_names_has_none(tmp_path):

@@ -63,7 +63,7 @@ def test_every_format_gives_what_is_done_by_hand(folder, expected, name, capfd):
     for words in (
         f"{len(expected)} samples at 200 Hz, 19 eeg channels in uV",
         "high-pass filtered at 1 Hz",
-        "2 segments annotated as bad (BAD_move) were dropped: 300 of 8000 samples; 7700 are left",
+        "2 segments annotated as bad (BAD_move): 300 of 8000 samples were dropped; 7700 are left",
         "average reference over the 19 EEG channels",
         "'EOG1' was left out",
     ):

@@ -84,6 +84,24 @@ def test_the_filter(raw):
     assert "not filtered: it was high-passed at 2 Hz already, as it says itself." in table.notes
 
 
+def test_the_low_pass(raw):
+    """A hum at 70 Hz is gone, the rest stays; what says itself that it has nothing above is not filtered again."""
+    hum = np.exp(-2j * np.pi * 70 * np.arange(raw.n_times) / 200.0) / raw.n_times
+    plain = as_table(raw, options=ReadOptions(reference="keep"))
+    table = as_table(raw, options=ReadOptions(lowpass=40, reference="keep"))
+    assert np.abs(hum @ table.values).max() < 0.02 * np.abs(hum @ plain.values).max()
+    by_hand = raw.copy().filter(1.0, 40.0, picks="eeg", verbose="ERROR").get_data("eeg").T * 1e6
+    np.testing.assert_allclose(table.values, by_hand, atol=1e-6)
+    assert "low-pass filtered at 40 Hz with MNE's FIR filter." in table.notes
+    done = raw.copy().filter(None, 30.0, verbose="ERROR")
+    for limit, recording in ((40, done), (120, raw)):
+        notes = as_table(recording, options=ReadOptions(lowpass=limit)).notes
+        assert any(note.startswith("not low-pass filtered: it has nothing above") for note in notes)
+    assert (as_table(done).lowpass, plain.lowpass) == (30.0, None)
+    with pytest.raises(OptionError, match=r"lowpass must be above highpass, 1 Hz; got 0\.5 Hz"):
+        ReadOptions(lowpass=0.5)
+
+
 def test_recordings_that_cannot_be_filtered(raw):
     """Sampled too slowly, or too short for the filter."""
     slow = mne.io.RawArray(raw.get_data("eeg"), mne.create_info(NAMES, 1.5, "eeg"), verbose="ERROR")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fedica.errors import DataError
 from fedica.readers import ReadOptions, read_data
-from fedica.readers.header import is_header
 
 RNG = np.random.default_rng(0)
 SPREAD = RNG.standard_normal((40, 4))
@@ -68,6 +67,19 @@ def test_what_could_be_either_stops_with_both_options(tmp_path):
     assert (sample.features, len(sample.values)) == (None, 7)
 
 
+WAVELENGTHS = ("450", "452.5", "455", "457.5", "460", "462.5", "465", "467.5")
+
+
+def test_names_in_equal_steps_are_no_sample(tmp_path):
+    """Wavelengths and frequencies, fractions among them; few are asked about, and a ramp among ramps is data."""
+    absorbed = RNG.normal(450.3, 5.0, (40, 8))
+    assert read_data(written(tmp_path, ",".join(WAVELENGTHS), absorbed)).features == WAVELENGTHS
+    with pytest.raises(DataError, match=r"the first line \(450, 452.5, 455, ...\) may name"):
+        read_data(written(tmp_path, ",".join(WAVELENGTHS[:5]), absorbed[:, :5]))
+    ramps = RNG.normal(0, 1, (9, 1)) + np.arange(8) * 0.5
+    assert len(read_data(written(tmp_path, "", ramps)).values) == 9
+
+
 def test_the_names_that_are_wanted_decide(tmp_path):
     """A study whose features are called 1, 2, 3 tells what the first line is."""
     table = read_data(written(tmp_path, "1,2,3", [[3, 1, 4], [5, 5, 1]]), columns=["3", "1"])
@@ -102,6 +114,8 @@ def cells_of(row):
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_no_false_alarm_on_samples(seed, law, n_columns, n_rows):
     """Real numbers, codes, counts, constants, trends and outliers: a first sample is never taken for names."""
+    from fedica.readers.header import is_header
+
     rng, size = np.random.default_rng(seed), (n_rows, n_columns)
     values = {
         "normal": lambda: rng.standard_normal(size),
@@ -121,5 +135,7 @@ def test_no_false_alarm_on_samples(seed, law, n_columns, n_rows):
 @settings(max_examples=50, deadline=None, derandomize=True)
 def test_a_counted_header_is_found_over_anything(seed, n_columns):
     """From eight columns on, consecutive numbers are names even over counts."""
+    from fedica.readers.header import is_header
+
     below = np.random.default_rng(seed).poisson(4.0, (50, n_columns)).astype(float)
     assert is_header([str(k) for k in range(n_columns)], below) is True

@@ -68,6 +68,13 @@ def test_content_gives_identifiers_away(column, what):
     assert what in by_content(column.astype(float))
 
 
+def test_whole_numbers_of_five_digits_are_noted():
+    """Postcodes of one region repeat, the days of a spreadsheet hardly do: both may be kept, with a note."""
+    assert "postcodes" in doubt(RNG.choice([10115.0, 80331.0, 20095.0], 60))
+    assert "postcodes" in doubt(RNG.integers(30_000, 45_000, 60).astype(float))
+    assert not doubt(RNG.integers(900, 45_000, 60).astype(float))
+
+
 def test_a_table_of_a_hospital_sends_neither_who_nor_when(tmp_path):
     """Days as a spreadsheet counts them, postcodes and case numbers: left out, or kept with a note."""
     n = 80

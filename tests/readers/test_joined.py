@@ -64,6 +64,18 @@ def test_arrays_without_names_must_have_as_many_columns(tmp_path):
         read_files([tmp_path / "1.npy", tmp_path / "2.npy"])
 
 
+def test_what_all_files_lack_is_said_once(tmp_path):
+    """A column of texts is left out of each; one that only a later file has is named."""
+    (tmp_path / "1.csv").write_text("ward,a,b\nx,1.5,2\ny,3,4.5\n")
+    (tmp_path / "2.csv").write_text("ward,a,b,new\nx,5.5,6\ny,7,8.5\n".replace("6\n", "6,1\n").replace("8.5", "8.5,2"))
+    table = read_files([tmp_path / "1.csv", tmp_path / "2.csv"])
+    assert table.notes == (
+        "the column 'ward' was left out: it holds text, such as 'x'.",
+        "left out because the first file does not have them: 'new'.",
+        "2 files were joined: 2 + 2 samples.",
+    )
+
+
 def test_a_file_counts_once(tmp_path):
     """The same file twice would count its samples twice."""
     path = write(tmp_path / "1.csv", X)

@@ -23,6 +23,14 @@ def test_a_matrix_and_its_channels(tmp_path, names, compressed):
     assert table.features == ("Fz", "Cz", "Pz")
 
 
+def test_other_arrays_are_named_as_not_used(tmp_path):
+    """What was taken for the data is said where there was a choice."""
+    savemat(tmp_path / "a.mat", {"X": X, "labels": X[:, :1]})
+    np.savez(tmp_path / "a.npz", X=X, labels=X[:, 0])
+    for name in ("a.mat", "a.npz"):
+        assert read_data(tmp_path / name).notes == ("'X' was read as the data; not used: 'labels'.",)
+
+
 def test_channels_by_samples_are_transposed(tmp_path):
     """As EEG lies in MATLAB."""
     savemat(tmp_path / "a.mat", {"EEG": X.T})

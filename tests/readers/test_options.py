@@ -63,7 +63,7 @@ def test_every_option_tells_the_commands_its_help():
     assert answer.stdout.strip() == "[]"
     for field in fields(ReadOptions):
         assert field.metadata["help"].startswith(("EEG", "fMRI", "AnnData", "Text tables"))
-        assert field.metadata.keys() <= {"help", "metavar", "min", "choices"}
+        assert field.metadata.keys() <= {"help", "metavar", "min", "choices", "hidden"}
 
 
 def test_double_suffixes(monkeypatch):

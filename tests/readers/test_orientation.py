@@ -11,7 +11,11 @@ from fedica.readers import ReadOptions, read_data
 RNG = np.random.default_rng(0)
 GENES = ("1007_s_at", "1053_at", "117_at", "121_at", "1255_g_at", "1294_at")
 LEVELS = RNG.uniform(3, 14, (6, 1)) + RNG.normal(0, 0.5, (6, 5))  # genes differ, samples are alike
-GEO = ReadOptions(transpose=True)
+
+
+def geo():
+    """Rows are features."""
+    return ReadOptions(transpose=True)
 
 
 def text_of(corner, columns, labels, values, sep=","):
@@ -35,12 +39,12 @@ def test_a_series_matrix_of_geo_is_asked_about_and_transposed(series_matrix):
         DataError, match=r"one sample per column \(columns such as 'GSM0'.*--transpose .*--no-transpose"
     ):
         read_data(series_matrix)
-    table = read_data(series_matrix, options=GEO)
+    table = read_data(series_matrix, options=geo())
     assert table.features == GENES
     assert table.labels == tuple(f"GSM{k}" for k in range(5))
     np.testing.assert_array_equal(table.values, LEVELS.T)
     assert any("6 rows were read as features, the 5 columns as samples" in note for note in table.notes)
-    some = read_data(series_matrix, columns=["121_at", "1007_s_at"], options=GEO)
+    some = read_data(series_matrix, columns=["121_at", "1007_s_at"], options=geo())
     np.testing.assert_array_equal(some.values, LEVELS.T[:, [3, 0]])
     assert read_data(series_matrix, options=ReadOptions(transpose=False)).features == table.labels
 
@@ -50,6 +54,7 @@ def test_a_series_matrix_of_geo_is_asked_about_and_transposed(series_matrix):
     [
         ("gene", ["TCGA-02-0001-01", "TCGA-02-0003-01", "TCGA-02-0004-01"], ["TP53", "EGFR", "KRAS", "MYC"]),
         ("", ["north", "west", "east"], ["TP53", "EGFR", "KRAS", "MYC"]),
+        ("Gene Symbol", ["a", "b", "c"], ["TP53", "EGFR", "KRAS", "MYC"]),
         ("probe", ["a", "b", "c"], ["ENSG00000141510", "ENSG00000146648", "ENSG00000133703", "ENSG00000136997"]),
     ],
 )
@@ -58,7 +63,7 @@ def test_genes_by_samples_are_asked_about(tmp_path, corner, columns, labels):
     (tmp_path / "a.csv").write_text(text_of(corner, columns, labels, LEVELS[:4, :3]))
     with pytest.raises(DataError, match="one feature per row"):
         read_data(tmp_path / "a.csv")
-    assert read_data(tmp_path / "a.csv", options=GEO).features == tuple(labels)
+    assert read_data(tmp_path / "a.csv", options=geo()).features == tuple(labels)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +84,13 @@ def test_samples_by_features_are_read_as_they_are(tmp_path, corner, columns, lab
     assert table.labels == tuple(labels)
 
 
+def test_labels_that_name_the_features_are_not_left_out(series_matrix):
+    """Once transposed, the column of labels is said to be nothing else."""
+    table = read_data(series_matrix, options=geo())
+    assert "ID_REF" not in table.left_out
+    assert not any("ID_REF" in note for note in table.notes)
+
+
 def test_an_index_of_times_is_no_name_of_features(tmp_path):
     """Sensors that rise and fall together differ more over time than from each other."""
     times = [f"2021-03-04 12:00:{k:02d}" for k in range(6)]
@@ -89,17 +101,17 @@ def test_an_index_of_times_is_no_name_of_features(tmp_path):
 def test_arrays_are_transposed_too_and_other_formats_refuse(tmp_path):
     """Where a format has its own orientation, the option would do nothing."""
     np.save(tmp_path / "a.npy", LEVELS)
-    np.testing.assert_array_equal(read_data(tmp_path / "a.npy", options=GEO).values, LEVELS.T)
+    np.testing.assert_array_equal(read_data(tmp_path / "a.npy", options=geo()).values, LEVELS.T)
     (tmp_path / "a.fif").touch()
     with pytest.raises(OptionError, match="--transpose says nothing about a FIF recording"):
-        read_data(tmp_path / "a.fif", options=GEO)
+        read_data(tmp_path / "a.fif", options=geo())
 
 
 def test_equal_labels_name_no_features(tmp_path):
     """Two probes of one gene: their rows must be told apart first."""
     (tmp_path / "a.csv").write_text("gene,GSM1,GSM2\nTP53,1,2\nTP53,2,3.5\n")
     with pytest.raises(DataError, match="labels of the rows must be different"):
-        read_data(tmp_path / "a.csv", options=GEO)
+        read_data(tmp_path / "a.csv", options=geo())
 
 
 def test_labels_follow_the_rows_that_are_kept(tmp_path):

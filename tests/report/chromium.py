@@ -24,7 +24,7 @@ FLAGS = [
     "--hide-scrollbars",
     "--force-color-profile=srgb",
 ]
-MAX_SECONDS = 60
+MAX_SECONDS = 240
 """After this time a page that does not get ready is a fault, however busy the machine is."""
 READY = "return document.documentElement.dataset.ready || ''"
 _EVERY_PLOT = "return Array.from(document.querySelectorAll('.js-plotly-plot')).every((plot) => %s)"
@@ -72,6 +72,9 @@ class Browser:
     def __init__(self, driver):
         self.driver = driver
         driver.set_script_timeout(2 * MAX_SECONDS)
+        connection = driver.command_executor  # selenium gives up after 120 s, whatever the script may take
+        connection.client_config.timeout = 3 * MAX_SECONDS
+        connection._conn = connection._get_connection_manager()
         self.cdp("Emulation.setTouchEmulationEnabled", enabled=False)
 
     def cdp(self, command, **arguments):

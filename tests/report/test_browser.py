@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from fedica.report import headline
@@ -150,8 +153,8 @@ def test_sorting_sorts(opened):
         "return Array.from(document.getElementById('heat').tBodies[0].rows, pair)"
     )
     for client, shown in data:
-        angle = case.aggregate.trust.angles[number[client], 0]
-        assert shown == "–" or abs(float(shown) - angle) <= 0.5
+        likeness = np.cos(np.radians(case.aggregate.trust.angles[number[client], 0]))
+        assert shown == "–" or float(shown) == pytest.approx(likeness, abs=0.0051)
     assert chrome.run("return document.querySelectorAll('#heat th[aria-sort]').length") == 1
 
 
@@ -163,11 +166,13 @@ def test_nothing_overlaps_or_sticks_out(opened, width):
     assert chrome.run(BOXES) == []
     chrome.screenshot(SCREENSHOTS / f"{case.name}-{width}-light.png")
     click(chrome, "#heat .pick")
+    click(chrome, ".card:nth-child(2) .sent summary, .card .sent summary")
     assert chrome.run(BOXES) == []
     chrome.theme("dark")
     chrome.screenshot(SCREENSHOTS / f"{case.name}-{width}-dark.png")
     chrome.theme("light")
     click(chrome, "#heat .pick")
+    click(chrome, ".card .sent[open] summary")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -232,6 +237,107 @@ def test_hostile_names_are_text(make_case, chrome):
         shown = name if len(name) <= 40 else name[:20]
         label = "return document.querySelector('#atoms .hoverlayer').textContent"
         chrome.wait(label, accept=lambda text, shown=shown: shown in text)
+    assert chrome.complaints() == []
+
+
+SENT = "return document.querySelector('.card[data-number=\"1\"] .sent')"
+
+
+@pytest.mark.parametrize("name", ["images", "scalp", "slices"])
+def test_clicking_a_component_shows_what_each_client_sent_beside_it(make_case, chrome, name):
+    """A picture for each client that has it, on the right of the component's; a name there selects the client."""
+    case = make_case(name)
+    chrome.open(case.path)
+    assert not chrome.run(f"{SENT}.open")
+    chrome.run("document.getElementById('drawing-1').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    assert chrome.run(f"{SENT}.open")
+    shown = f"Array.from({SENT.removeprefix('return ')}.querySelectorAll('li'))"
+    assert sorted(chrome.run(f"return {shown}.map((x) => Number(x.dataset.client))")) == sorted(
+        set(case.aggregate.client_of_atom[case.aggregate.labels == 1].tolist())
+    )
+    chrome.wait(f"return {shown}.every((x) => x.querySelector('img').naturalWidth > 20)")
+    right = chrome.run("return document.getElementById('drawing-1').getBoundingClientRect().right")
+    assert chrome.run(f"return {shown}.every((x) => x.getBoundingClientRect().left >= arguments[0])", right)
+    chrome.run(f"{shown}[0].querySelector('.pick').click()")
+    assert chrome.run(f"return {shown}.filter((x) => x.matches('.selected')).length") == 1
+    others = chrome.run(
+        "return Array.from(document.querySelectorAll('.card'), (x) => x.querySelectorAll('.beside img').length)"
+    )
+    assert others[1] == 0  # its own list shows it
+    assert sum(others) == len(
+        set(
+            case.aggregate.labels[
+                case.aggregate.client_of_atom == chrome.run(f"return Number({shown}[0].dataset.client)")
+            ].tolist()
+        )
+        - {1, -1}
+    )
+    assert chrome.complaints() == []
+
+
+def numbers(chrome):
+    """The components that are shown, in their order."""
+    cards = "Array.from(document.querySelectorAll('.card')).filter((x) => x.checkVisibility())"
+    return chrome.run(f"return {cards}.map((x) => Number(x.dataset.number))")
+
+
+def put(chrome, field, value, event):
+    """Enter a value as a reader does."""
+    chrome.run(
+        "const field = document.getElementById(arguments[0]); field.value = arguments[1];"
+        "field.dispatchEvent(new Event(arguments[2]))",
+        *(field, value, event),
+    )
+
+
+def test_components_are_sorted_by_choice_and_searched(make_case, chrome):
+    """By support, spread and number; by numbers, and by parts of the names of features."""
+    case = make_case("large")
+    chrome.open(case.path)
+    r = case.aggregate.n_components
+    put(chrome, "order", "spread", "change")
+    assert numbers(chrome) == np.argsort(case.aggregate.spread, kind="stable").tolist()
+    put(chrome, "order", "support", "change")
+    assert numbers(chrome) == np.argsort(-case.aggregate.support, kind="stable").tolist()
+    put(chrome, "search", "17, 3", "input")
+    assert sorted(numbers(chrome)) == [3, 17]
+    assert chrome.run("return document.getElementById('found').textContent") == f"2 of {r} components"
+    largest = np.argsort(-np.abs(case.aggregate.mixing), axis=0, kind="stable")[:8]
+    put(chrome, "search", "Feature_12", "input")
+    assert sorted(numbers(chrome)) == np.flatnonzero((largest == 12).any(axis=0)).tolist() != []
+    put(chrome, "search", "", "input")
+    put(chrome, "order", "number", "change")
+    assert numbers(chrome) == list(range(r))
+    click(chrome, "#heat .pick")  # the angles on the cards are those of their numbers, whatever the order
+    put(chrome, "order", "spread", "change")
+    told = chrome.run(
+        "const pair = (card) => [Number(card.dataset.number), card.querySelector('.mine dd').textContent];"
+        "return Array.from(document.querySelectorAll('.card'), pair)"
+    )
+    number = int(chrome.run("return document.querySelector('#heat tr.selected').dataset.client"))
+    for a, text in told:
+        assert abs(float(text.removesuffix("°")) - case.aggregate.trust.angles[number, a]) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("name", "figure"), [("demo", "spectrum"), ("demo", "drawing-0"), ("scalp", "drawing-0"), ("slices", "drawing-1")]
+)
+def test_every_picture_can_be_saved(make_case, chrome, tmp_path, name, figure):
+    """As PNG and as SVG, without a network; the SVG is a document of its own, with words on it."""
+    chrome.open(make_case(name).path)
+    chrome.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    for kind in ("png", "svg"):
+        click(chrome, f".save button[data-figure='{figure}'][data-format='{kind}']")
+        saved = tmp_path / f"{figure.replace('drawing', 'component')}.{kind}"
+        chrome.wait("return true", accept=lambda _, saved=saved: saved.is_file() and saved.stat().st_size > 0)
+        start = saved.read_bytes()
+        if kind == "png":
+            assert start.startswith(b"\x89PNG")
+            width, height = struct.unpack(">II", start[16:24])
+            assert min(width, height) >= 300
+        else:
+            words = "".join(ElementTree.fromstring(start).itertext())  # noqa: S314 - our own file
+            assert "value" in words
     assert chrome.complaints() == []
 
 

@@ -26,8 +26,10 @@ def test_all_agree():
     assert str(said) == "10 of 10 clients agree on 4 components."
     assert (said.doubts, said.tone, said.warning) == ((), "good", "")
     assert said.details[0] == "The number of components, 4, was given."
-    assert said.details[1].startswith("Every component is seen by all 10 clients, whose atoms are at a median angle of")
-    assert f"at most {result.spread.max():.1f}°" in said.details[1]
+    least = f"is at least {np.cos(np.radians(result.spread.max())):.2f} ({result.spread.max():.1f}°)."
+    assert (
+        said.details[1] == f"Every component is seen by all 10 clients; the median cosine of their atoms to it {least}"
+    )
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
@@ -79,6 +81,7 @@ def test_who_lacks_a_component_is_told():
     said = headline(aggregate(sent, 4))
     assert said.doubts == ()
     assert any(sent[2].client in line and "lacks components: " in line for line in said.details)
+    assert said.agreement.endswith(", 1 of them in part: it lacks some or has others of its own")
 
 
 def test_one_client_has_nobody_to_be_compared_with():

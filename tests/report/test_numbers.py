@@ -1,4 +1,4 @@
-"""What the page computes by itself: the map of atoms, cones, agreement, pictures of components."""
+"""What the page computes by itself: angles of atoms, cones, agreement, pictures of components."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ import pytest
 
 from fedica import Contribution, aggregate
 from fedica.errors import OptionError
-from fedica.report.agreement import confidence_cones, trust_of, worst_first
-from fedica.report.atom_map import map_atoms
-from fedica.report.components import component_cards, image_shape
-from fedica.report.png import picture
-from fedica.report.scalp import POSITIONS, montage_of, scalp_maps
+from fedica.report import client_maps
+from fedica.report.agreement import chance_of, confidence_cones, likeness_of, over_chance, trust_of, worst_first
+from fedica.report.atom_angles import angles_of_atoms
+from fedica.report.components import component_cards
+from fedica.report.figures.atoms import describe_atoms
+from fedica.report.figures.likeness import describe_likeness
+from fedica.report.forms import form_of, image_shape
+from fedica.report.png import picture, thumbnail
+from fedica.report.scalp import BIOSEMI_128, POSITIONS, montage_of, scalp_maps
 from fedica.simulate.atoms import atoms_federation
 from fedica.simulate.attacks import find_attack
 
@@ -28,60 +32,49 @@ def result():
     return aggregate(attacked.contributions, 5)
 
 
-def map_of(result, **options):
-    return map_atoms(result, **options)
+def cards_of(result):
+    """The components of a result, as the page shows them."""
+    return component_cards(result, form_of(result))
 
 
-def test_an_atom_that_equals_a_component_lies_on_its_mark(result):
-    """Whatever its sign."""
-    exact = np.where(np.arange(result.labels.size) % 2, -1.0, 1.0) * result.mixing[:, result.labels]
-    drawn = map_of(replace(result, atoms=exact))
-    known = result.labels >= 0
-    np.testing.assert_allclose(drawn.places[known], drawn.marks[result.labels[known]], atol=1e-3)
+def test_atoms_stand_in_the_column_of_their_component_as_high_as_their_angle(result):
+    """Whatever their sign; a client has the same place in every column; atoms of none have a column of their own."""
+    labels = np.where(np.arange(result.labels.size) == 0, -1, result.labels)
+    drawn = angles_of_atoms(replace(result, labels=labels, atoms=-result.atoms))
+    known = labels >= 0
+    cosine = np.abs(np.einsum("dR,dR->R", result.atoms, result.mixing[:, labels]))
+    np.testing.assert_allclose(np.cos(np.radians(drawn.angles[known])), cosine[known], atol=1e-12)
+    assert np.array_equal(np.round(drawn.x[known]), labels[known])
+    assert round(drawn.x[0]) == result.n_components
+    assert drawn.nearest[0] == np.abs(result.mixing.T @ result.atoms[:, 0]).argmax()
+    place = drawn.x - np.round(drawn.x)
+    for k in range(len(result.clients)):
+        assert np.ptp(place[result.client_of_atom == k]) < 1e-12
 
 
-def test_an_atom_between_two_components_lies_between_their_marks(result):
-    """The sum of two orthogonal components falls half-way, within its cloud; near none falls to the middle."""
-    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((7, 7)))[0]
-    atoms = result.atoms.copy()
-    atoms[:, 0] = (basis[:, 0] + basis[:, 2]) / np.sqrt(2)
-    atoms[:, 1] = basis[:, 6]
-    labels = result.labels.copy()
-    labels[:2] = -1
-    drawn = map_of(replace(result, mixing=basis[:, :5], atoms=atoms, labels=labels))
-    middle = (drawn.marks[0] + drawn.marks[2]) / 2
-    assert np.linalg.norm(drawn.places[0] - middle) < 0.75
-    assert np.linalg.norm(drawn.places[1]) < 0.4
-
-
-def test_the_map_does_not_depend_on_signs(result):
-    """ICA knows none."""
-    flipped = replace(result, atoms=-result.atoms)
-    np.testing.assert_allclose(map_of(result).places, map_of(flipped).places, atol=1e-9)
-
-
-def test_matched_atoms_are_nearer_to_their_mark_than_to_any_other(result):
-    """What a reader takes from the picture is true."""
-    drawn = map_of(result)
-    known = result.labels >= 0
-    away = np.linalg.norm(drawn.places[known, None] - drawn.marks[None], axis=2)
-    assert (away.argmin(axis=1) == result.labels[known]).mean() > 0.98
+def test_the_figure_of_atoms_has_a_trace_for_each_verdict_and_both_axes_labelled():
+    """Forty clients: every atom is there once, with its client; ticks name the components."""
+    forged = find_attack("random-bases")(atoms_federation(40, 6, n_features=9), 0.2, random_state=1)
+    found = aggregate(forged.contributions, 6)
+    drawn = describe_atoms(found, angles_of_atoms(found))
+    medians, *traces = drawn["data"]
+    assert {trace["name"] for trace in traces} == set(found.trust.verdict)
+    assert len({trace["marker"]["symbol"] for trace in traces}) == len(traces)
+    owners = [about[0] for trace in traces for about in trace["customdata"]]
+    assert sorted(owners) == sorted(found.client_of_atom.tolist())
+    np.testing.assert_allclose(medians["y"], found.spread, atol=1e-3)
+    for axis in ("xaxis", "yaxis"):
+        assert drawn["layout"][axis]["title"]["text"]
+    assert drawn["layout"]["xaxis"]["ticktext"][:6] == list("012345")
 
 
 def test_a_large_federation_is_thinned_by_whole_clients(result):
     """Every atom of a client or none; in turns those to worry about and any others."""
-    drawn = map_of(result, most=25)
+    drawn = angles_of_atoms(result, most=25)
     kept = set(result.client_of_atom[drawn.shown].tolist())
     assert drawn.shown.size == sum((result.client_of_atom == k).sum() for k in kept) == 25
     assert set(worst_first(trust_of(result))[:2]) <= kept
     assert {"outlying", "trusted"} <= {result.trust.verdict[k] for k in kept}
-
-
-def test_the_map_of_one_component_and_of_one_atom():
-    """No division by zero, nothing that is not a number."""
-    for n_clients in (1, 5):
-        drawn = map_of(aggregate(atoms_federation(n_clients, 1, n_features=3).contributions, 1))
-        assert np.isfinite(drawn.places).all()
 
 
 @pytest.mark.parametrize("method", ["consensus", "srf-ica", "sf-ica"])
@@ -140,9 +133,28 @@ def test_those_to_worry_about_come_first(result):
     """Outlying, then weak, then trusted; each by angle."""
     order = worst_first(trust_of(result))
     verdicts = [result.trust.verdict[k] for k in order]
-    assert verdicts == sorted(verdicts, key=["outlying", "weak", "trusted"].index)
+    assert verdicts == sorted(verdicts, key=["outlying", "weak", "partial", "trusted"].index)
     outlying = [result.trust.angle[k] for k in order if result.trust.verdict[k] == "outlying"]
     assert outlying == sorted(outlying, reverse=True)
+
+
+def test_likeness_over_chance_is_zero_at_chance_and_one_at_equality(result):
+    """Colours start where chance ends; without verdicts, likeness itself is shown."""
+    trust = trust_of(result)
+    chance, likeness = chance_of(trust), likeness_of(trust)
+    assert (chance > 0).all()
+    np.testing.assert_allclose(over_chance(trust), np.clip((likeness - chance[0]) / (1 - chance[0]), 0, 1), atol=1e-12)
+    assert over_chance(trust)[likeness <= chance[0]].max(initial=0.0) == 0
+    bare = trust_of(replace(result, trust=None))
+    np.testing.assert_allclose(over_chance(bare), likeness_of(bare), atol=1e-12)
+
+
+def test_the_histogram_counts_every_assigned_atom_and_marks_chance(result):
+    """One bar for each fiftieth of the cosine; the mark is absent where chance is not known."""
+    drawn, bare = describe_likeness(result.trust), describe_likeness(trust_of(replace(result, trust=None)))
+    assert sum(drawn["data"][0]["y"]) == (result.trust.angles < 90).sum()
+    assert drawn["layout"]["shapes"][0]["x0"] == pytest.approx(chance_of(result.trust)[0])
+    assert "shapes" not in bare["layout"]
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
@@ -183,20 +195,20 @@ def test_an_image_that_does_not_fit_is_refused(image):
 
 def test_the_kind_of_picture_follows_the_features():
     """Bars for few, a profile for many, an image, a scalp map."""
-    assert component_cards(of_shape(12))[0].kind == "bars"
-    assert len(component_cards(of_shape(12))[0].bars) == 12
-    profile = component_cards(of_shape(2000))[0]
+    assert cards_of(of_shape(12))[0].kind == "bars"
+    assert len(cards_of(of_shape(12))[0].bars) == 12
+    profile = cards_of(of_shape(2000))[0]
     assert (profile.kind, len(profile.bars), profile.picture.count("M")) == ("profile", 8, 600)
     values = [abs(bar.value) for bar in profile.bars]
     assert values == sorted(values, reverse=True)
-    assert component_cards(of_shape(100, smooth=True))[0].kind == "image"
+    assert cards_of(of_shape(100, smooth=True))[0].kind == "image"
     channels = ["Fp1", "Fp2", "F3", "F4", "C3", "C4", "P3", "P4", "O1", "O2"]
-    assert component_cards(of_shape(10, features=channels))[0].kind == "scalp"
+    assert cards_of(of_shape(10, features=channels))[0].kind == "scalp"
 
 
 def test_bars_start_in_the_middle_and_stay_inside():
     """Negative to the left, positive to the right, the largest fills its half."""
-    bars = component_cards(of_shape(12))[0].bars
+    bars = cards_of(of_shape(12))[0].bars
     assert max(bar.width for bar in bars) == pytest.approx(50)
     for bar in bars:
         assert bar.left + bar.width <= 100.001
@@ -261,6 +273,8 @@ def test_electrodes_sit_where_they_should():
         (["Fp1", "Fp2", "F3", "F4", "C3", "C4", "P3", "P4", "O1", "O2", "EOG", "ECG"], 10),
         (["Fp1", "Fp2", "F3", "F4", "C3", "C4", "P3"], None),  # too few for a map
         ([f"gene{k}" for k in range(50)], None),
+        ([f"{band}{k}" for band in "ABCD" for k in range(1, 33)], 128),  # BioSemi
+        ([f"EEG {band}{k}" for band in "ABCD" for k in range(1, 33)] + ["EXG1", "Status"], 128),
         (["T3", "T7", "Fp1", "Fp2", "F3", "F4", "C3", "C4", "P3", "P4", "O1", "O2"], None),  # one place twice
     ],
 )
@@ -301,3 +315,52 @@ def test_scalp_maps_are_exact_at_the_electrodes():
     known = np.isfinite(drawn)
     np.testing.assert_allclose(drawn[known], (x + 2 * y)[known], atol=1e-6)
     assert np.isnan(drawn[0, 0])
+
+
+def test_biosemi_caps_have_their_own_places():
+    """A1 on top, the front in C, the back in A, left in D; C3 of such a cap is not C3 of the 10-10 system."""
+    assert BIOSEMI_128["a1"] == (0, 0)
+    assert BIOSEMI_128["c17"][1] > 0.9
+    assert BIOSEMI_128["a23"][1] < -0.9
+    assert BIOSEMI_128["d23"][0] < -0.9 < 0.9 < BIOSEMI_128["b26"][0]
+    cap = montage_of([f"{band}{k}" for band in "ABCD" for k in range(1, 33)])
+    np.testing.assert_allclose(cap.places[64 + 2], BIOSEMI_128["c3"])
+    assert 1.15 < cap.extent < 1.2  # electrodes below the widest line of the head are inside the map
+    maps = scalp_maps(cap, cap.places[:, :1])
+    row = maps[0, 32][np.isfinite(maps[0, 32])]
+    np.testing.assert_allclose([row[0], row[-1]], [-cap.extent, cap.extent], atol=0.05)
+
+
+def test_small_pictures_are_the_atoms_that_clients_sent(result):
+    """Of each component: each client once, its nearest atom, with the component's sign; most alike first."""
+    for a, card in enumerate(cards_of(result)):
+        mine = np.flatnonzero(result.labels == a)
+        likeness = np.abs(result.mixing[:, a] @ result.atoms[:, mine])
+        owners = result.client_of_atom[mine]
+        best = {k: likeness[owners == k].max() for k in set(owners.tolist())}
+        assert card.n_clients == len(card.clients) == len(best)
+        assert [one.likeness for one in card.clients] == sorted(best.values(), reverse=True)
+        assert {one.client: one.likeness for one in card.clients} == pytest.approx(best)
+    flipped = replace(result, atoms=-result.atoms, signs=-result.signs)
+    assert cards_of(flipped)[0].clients == cards_of(result)[0].clients
+
+
+def test_small_pictures_have_the_colours_of_the_component():
+    """The same value has the same colour; what is larger is cut."""
+    pixels = decode(thumbnail(np.array([[0.1, 0.2, 5.0, np.nan]]), 0.2, 160))
+    assert pixels[0, 1].tolist() == pixels[0, 2].tolist() == [0x67, 0x00, 0x1F, 255]
+    assert pixels[0, 0].tolist() != pixels[0, 1].tolist()
+    assert pixels[0, 3, 3] == 0
+
+
+def test_of_many_clients_a_regular_selection_has_small_pictures(monkeypatch):
+    """The most and the least alike among them; the page stays small."""
+    found = aggregate(atoms_federation(40, 4, n_features=64).contributions, 4)
+    monkeypatch.setattr(client_maps, "MAX_BYTES", 40_000)
+    cards = cards_of(found)
+    for card in cards:
+        assert 3 <= len(card.clients) < card.n_clients == 40
+        angles = found.trust.angles[:, card.number]
+        assert card.clients[0].client == angles.argmin()
+        assert card.clients[-1].client == angles.argmax()
+    assert sum(len(one.picture) for card in cards for one in card.clients) < 40_000

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from importlib.resources import files
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 from numpydoc.validate import validate
@@ -22,11 +23,12 @@ from fedica.cli import app
 from fedica.cli.report import parse_image
 from fedica.errors import FormatError, MissingExtraError, OptionError
 from fedica.exchange import Provenance, write_folder
-from fedica.records import Rejection
+from fedica.records import Certificate, Rejection
 from fedica.report import (
     headline,
     plot_atoms,
     plot_components,
+    plot_likeness,
     plot_spectrum,
     plot_trust,
     render_report,
@@ -34,6 +36,7 @@ from fedica.report import (
     write_figures,
     write_report,
 )
+from fedica.report.forms import form_of
 from fedica.report.provenance import command, facts
 from fedica.simulate import federation
 from fedica.simulate.atoms import atoms_federation
@@ -59,6 +62,15 @@ def result(contributions):
     return aggregate(contributions, 3)
 
 
+def test_the_contents_lead_to_every_section(result):
+    """One link for each heading, in their order, with its words."""
+    page = render_report(result)
+    headings = re.findall(r'<h2 id="([a-z]+-title)">([^<]*)</h2>', page)
+    contents = page.split('<nav class="contents"')[1].split("</nav>")[0]
+    assert re.findall(r'<a href="#([^"]*)">([^<]*)</a>', contents) == headings
+    assert len(headings) == 8
+
+
 def test_the_page_is_one_file_that_asks_for_nothing(result):
     """No address in any tag but inside the file; no import in its styles; a policy that forbids the rest."""
     text = render_report(result)
@@ -81,12 +93,21 @@ def test_names_never_end_a_script_or_open_a_tag(result):
     assert data["clients"][str(result.clients.index(HOSTILE))][0] == HOSTILE
 
 
+def test_without_a_script_everything_but_the_moving_figures_is_there(result):
+    """Components are drawn, clients' atoms open by themselves; controls that would do nothing are hidden."""
+    text = render_report(result)
+    cards = text.split('<article class="card"')[1:]
+    assert all(card.count("<details") == 1 and card.count("<li data-client=") == 6 for card in cards)
+    assert re.findall(r'<div class="finder"[^>]*>', text)[0].endswith(" hidden>")
+    assert text.count('<p class="save" hidden>') == text.count('class="save"') == 3 + len(cards)
+
+
 def test_reading_order(result):
-    """Headline, clients, spectrum, atoms, components, trust, rejected, provenance."""
+    """Headline, clients, likeness, spectrum, atoms, components, trust, rejected, provenance."""
     titles = re.findall(r"<h[12][^>]*>([^<]+)</h[12]>", render_report(result))
     assert titles == [
         "5 of 6 clients agree on 3 components; 1 is weak.",
-        *("Clients and components", "Number of components", "All atoms", "Components"),
+        *("Clients and components", "Likeness and chance", "Number of components", "All atoms", "Components"),
         *("Verdicts", "Rejected", "Provenance"),
     ]
 
@@ -196,11 +217,25 @@ def test_facts_say_how_and_how_well(result):
     assert shown["method"] == "consensus"
     assert shown["study"] == "a <study>"
     assert shown["random state"] == "0"
-    assert "at most" in shown["grouping"]
+    assert re.fullmatch(
+        r"k-means put the atoms into groups; their squared distance to the centres of their groups is at most [\d.]+% "
+        r"above the smallest possible \(proven\)",
+        shown["grouping"],
+    )
     assert "aggregated by fedica" not in shown
     median = facts(aggregate(atoms_federation(6, 3).contributions, 3, method="srf-ica"), {"fedica": "0.0.1"})
     assert "times the best median's distance" in median["centres"]
     assert median["aggregated by fedica"] == "0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "words"),
+    [(1.0, 1.0, "is the smallest possible (proven)"), (3.5, 1.0, "at most 250% above"), (1.0, 0.0, "not be proven")],
+)
+def test_the_proven_factor_of_kmeans_is_told_in_words(result, objective, bound, words):
+    """Exact, far from the bound, and without a bound."""
+    proof = Certificate(kmeans_objective=objective, kmeans_lower_bound=bound, median_gap=np.zeros(3))
+    assert words in facts(replace(result, certificate=proof), None)["grouping"]
 
 
 def test_what_second_messages_changed_is_told():
@@ -220,7 +255,17 @@ def test_what_second_messages_changed_is_told():
 # --- notebooks and papers -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plot", [plot_trust, plot_spectrum, plot_atoms, plot_components])
+def test_what_components_explain_is_told_where_strengths_were_sent(result):
+    """In all on the card; of each client for the page's script."""
+    assert "<dt>Variance</dt>" not in render_report(result)
+    shares = np.full((len(result.clients), result.n_components), np.nan)
+    shares[0] = 0.0123
+    told = render_report(replace(result, explained_variance=shares, trust=None))
+    assert told.count("<dt>Variance</dt><dd>1.2%</dd>") == result.n_components
+    assert '"explained":{"0":["1.2%"' in told.replace(" ", "")
+
+
+@pytest.mark.parametrize("plot", [plot_trust, plot_likeness, plot_spectrum, plot_atoms, plot_components])
 def test_figures_of_notebooks_are_plotly_figures(plot, result):
     """Valid for plotly, which checks every field; names of clients never as markup."""
     figure = plot(result)
@@ -229,6 +274,40 @@ def test_figures_of_notebooks_are_plotly_figures(plot, result):
     said = figure.to_json()
     assert "<script" not in said
     assert "<b>&amp;" not in said
+
+
+@pytest.mark.parametrize("plot", [plot_trust, plot_likeness, plot_spectrum, plot_atoms, plot_components])
+def test_both_axes_of_every_figure_say_what_they_show(plot, result):
+    """In words, not by position."""
+    layout = plot(result).layout
+    axes = [layout[name] for name in layout if re.match(r"[xy]axis", name)]
+    assert len(axes) >= 2
+    assert all(axis.title.text for axis in axes)
+
+
+def test_long_names_are_whole(result):
+    """Of a client of 200 characters: in every table and list of the page, and in lines under the pointer."""
+    long = "z" * 200
+    page = render_report(result)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, flags=re.DOTALL)[1])
+    assert data["clients"][str(result.clients.index(long))][0] == long
+    assert f'<option value="{result.clients.index(long)}">{long}</option>' in page
+    assert "line-clamp" not in re.sub(r"@media \(max-width.*", "", page.split("</style>")[0], flags=re.DOTALL)
+    hovered = {
+        text.replace("<br>", "").replace("\u2068", "").replace("\u2069", "") for text in plot_atoms(result).data[1].text
+    }
+    assert long in hovered
+
+
+def test_maps_have_a_colour_bar_with_its_ends():
+    """Below the picture, on the page, in notebooks and on paper."""
+    sent = [replace(c, features=CHANNELS) for c in atoms_federation(6, 3, n_features=10).contributions]
+    found = aggregate(sent, 3)
+    cards = render_report(found).split('<article class="card"')[1:]
+    for card, column in zip(cards, found.mixing.T, strict=True):
+        assert card.count("<stop ") == 11
+        assert f">{np.abs(column).max():.2g}</text>" in card
+    assert all(trace.colorbar.x is not None for trace in plot_components(found).data)
 
 
 def test_pictures_of_components_in_notebooks():
@@ -246,7 +325,7 @@ def test_show_is_a_frame_in_a_notebook_and_a_sentence_elsewhere(result):
     assert repr(shown) == str(headline(result))
     html = shown._repr_html_()
     assert html.startswith("<iframe srcdoc=")
-    assert 'sandbox="allow-scripts"' in html
+    assert 'sandbox="allow-scripts allow-downloads"' in html
     assert "height:500px" in html
     assert html.count("<") == 2  # the page itself is one quoted attribute
 
@@ -323,6 +402,39 @@ def test_what_cannot_be_used_is_one_sentence(result, tmp_path, monkeypatch, argu
     assert sentence in ran.stderr
     assert ran.stderr.count("\n") == 1
     assert not (tmp_path / "result" / "report.html").exists()
+
+
+def test_a_recording_gives_the_places_of_its_electrodes(tmp_path):
+    """Channels of any name are drawn as a map where the recording says they are; others are refused in a sentence."""
+    mne = pytest.importorskip("mne")
+    names = [f"electrode {k}" for k in range(16)]
+    turn, height = np.linspace(0, 2 * np.pi, 16, endpoint=False), np.tile([0.05, 0.08], 8)
+    places = np.column_stack(
+        [np.sqrt(0.01 - height**2) * np.cos(turn), np.sqrt(0.01 - height**2) * np.sin(turn), height]
+    )
+    raw = mne.io.RawArray(np.zeros((16, 100)), mne.create_info(names, 100.0, "eeg"), verbose="error")
+    bare = tmp_path / "bare_raw.fif"
+    raw.save(bare, verbose="error")
+    raw.set_montage(mne.channels.make_dig_montage(dict(zip(names, places, strict=True)), coord_frame="head"))
+    recording = tmp_path / "cap_raw.fif"
+    raw.save(recording, verbose="error")
+    found = aggregate([replace(c, features=names) for c in atoms_federation(4, 3, n_features=16).contributions], 3)
+    write_folder(found, tmp_path / "result")
+    ran = CliRunner().invoke(app, ["report", str(tmp_path / "result"), "--like", str(recording)])
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "result" / "report.html").read_text(encoding="utf-8").count('clip-path="url(#head-') == 3
+    form = form_of(found, like=recording)
+    radius = np.linalg.norm(form.montage.places, axis=1)
+    np.testing.assert_allclose(
+        form.montage.places / radius[:, None], np.column_stack([np.cos(turn), np.sin(turn)]), atol=1e-5
+    )
+    np.testing.assert_allclose(radius, np.degrees(np.arccos(height / 0.1)) / 100, atol=1e-4)
+    for like, sentence in ((bare, "positions of 0 electrodes"), (tmp_path / "none_raw.fif", "MNE cannot read it")):
+        refused = CliRunner().invoke(app, ["report", str(tmp_path / "result"), "--like", str(like)])
+        assert refused.exit_code == 1
+        assert sentence in " ".join(refused.stderr.split())
+    with pytest.raises(OptionError, match="got those of 0 of 16"):
+        form_of(replace(found, terms=replace(found.terms, features=tuple(map(str, range(16))))), like=recording)
 
 
 def test_image_shapes_are_read_from_the_command_line():

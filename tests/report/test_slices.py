@@ -11,8 +11,9 @@ import pytest
 from fedica import Contribution, aggregate
 from fedica.readers.voxels import voxel_indices, voxel_names
 from fedica.report import plot_components, render_report, write_figures
-from fedica.report.components import component_cards, component_maps
-from fedica.report.slices import GAP, MAX_WIDTH, outline, peak_of, silhouette, slices_through_peak, voxels_of
+from fedica.report.components import component_cards
+from fedica.report.forms import component_maps, form_of
+from fedica.report.slices import GAP, MAX_WIDTH, outline, peak_of, silhouette, slices_through, voxels_of
 
 SHAPE = (5, 6, 7)
 
@@ -32,6 +33,11 @@ def of_voxels(names, n_components=2, seed=0):
     """The aggregate of three clients that agree on random maps."""
     atoms = np.random.default_rng(seed).laplace(size=(len(names), n_components))
     return aggregate([Contribution(f"c{k}", atoms, 100, features=names) for k in range(3)], n_components)
+
+
+def cards_of(result):
+    """The components of a result, as the page shows them."""
+    return component_cards(result, form_of(result))
 
 
 def picture_of(card):
@@ -56,10 +62,10 @@ def test_names_and_indices_are_inverse():
 def test_the_slices_are_the_planes_through_the_peak(box):
     """Across i, j and k; the last axis of each points up; one empty voxel around each."""
     voxels, names, values = box
-    assert peak_of(voxels, values) == (4, 3, 7)
+    assert names[peak_of(values)] == "4,3,7"
     volume = np.full((9, 9, 10), np.nan)
     volume[tuple(voxel_indices(names).T)] = values
-    drawn = slices_through_peak(voxels, values)
+    drawn = slices_through(voxels, values, peak_of(values))
     nx, ny, nz = (extent + 2 for extent in SHAPE)
     assert drawn.shape == (nz, ny + nx + nx + 2 * GAP)
     np.testing.assert_array_equal(drawn[1:-1, 1 : ny - 1], volume[4, 1:7, 2:9].T[::-1])
@@ -88,7 +94,7 @@ def test_a_picture_has_colours_a_grey_outline_and_nothing_around():
     truth = np.zeros((mask.sum(), 1))
     truth[voxel_names(mask).index("2,3,4")] = 1.0
     result = aggregate([Contribution(f"c{k}", truth, 9, features=voxel_names(mask)) for k in range(3)], 1)
-    (card,) = component_cards(result)
+    (card,) = cards_of(result)
     pixels = picture_of(card)
     assert (card.kind, card.where) == ("slices", "i, j, k = 2, 3, 4")
     assert "three slices" in card.description
@@ -106,14 +112,14 @@ def test_what_is_no_volume_is_shown_otherwise():
     assert voxels_of(names[:20]) is None
     assert voxels_of([*names[:-1], "age"]) is None
     assert voxels_of([*names[:-1], "99999,99999,99999"]) is None
-    assert component_cards(of_voxels([*names[:-1], "age"]))[0].kind == "profile"
+    assert cards_of(of_voxels([*names[:-1], "age"]))[0].kind == "profile"
 
 
 def test_a_fine_grid_is_thinned():
     """A grid of half a millimetre gives a picture of ordinary size."""
     names = [f"{i},{j},{k}" for i in range(0, 380, 40) for j in range(0, 440, 40) for k in range(0, 380, 40)]
     voxels = voxels_of(names)
-    drawn = slices_through_peak(voxels, np.arange(1.0, len(names) + 1))
+    drawn = slices_through(voxels, np.arange(1.0, len(names) + 1), len(names) - 1)
     assert drawn.shape[1] <= MAX_WIDTH + 3 * GAP
     assert drawn.shape[0] >= 100
 
@@ -124,7 +130,7 @@ def test_twenty_components_of_a_whole_brain_stay_small():
     names = voxel_names((grid**2).sum(axis=0) < 0.8)
     assert len(names) > 30_000
     result = of_voxels(names, 20)
-    cards = component_cards(result)
+    cards = cards_of(result)
     assert sum(len(card.picture) for card in cards) < 0.3e6
     assert {card.kind for card in cards} == {"slices"}
 
@@ -133,13 +139,71 @@ def test_page_figures_and_notebook_show_the_slices(tmp_path):
     """All three from the same maps; the page tells how to read them."""
     mask = np.ones(SHAPE, dtype=bool)
     result = of_voxels(voxel_names(mask))
-    kind, maps = component_maps(result)
-    assert kind == "slices"
+    form, maps = component_maps(result)
+    assert form.kind == "slices"
     page = render_report(result)
-    assert page.count('class="pixels"') == 2
+    assert page.count('<image class="pixels"') == 2
+    assert page.count('<img src="data:') == 2 * 3  # the atoms of three clients
     assert "edge of the mask" in page
     heat = plot_components(result).data
     assert [len(trace.z) for trace in heat] == [maps.shape[1]] * 2
     pytest.importorskip("matplotlib")
     files = write_figures(result, tmp_path)
     assert all(file.stat().st_size > 1000 for file in files if file.stem == "components")
+
+
+# --- left and right ---------------------------------------------------------------------------------------------------
+
+FORWARDS = "5 x 6 x 7 voxels; 3 0 0 -6; 0 3 0 -9; 0 0 3 -3"
+MIRRORED = "5 x 6 x 7 voxels; -3 0 0 6; 0 3 0 -9; 0 0 3 -3"
+TURNED = "6 x 7 x 5 voxels; 0 0 3 -6; 3 0 0 -9; 0 3 0 -3"
+
+
+def of_grid(grid, peak, order=(0, 1, 2), flip=False):
+    """Slices of one component with a peak at a place of the head, as a grid stores it."""
+    mask = np.ones(SHAPE, dtype=bool)
+    index = np.argwhere(mask)
+    values = 0.1 + 0.01 * index[:, 0] + 0.9 * (index == peak).all(axis=1)
+    stored = index * [-1, 1, 1] + [SHAPE[0] - 1, 0, 0] if flip else index[:, order]
+    names = [",".join(map(str, at)) for at in stored.tolist()]
+    sent = [Contribution(f"c{k}", values[:, None], 9, features=names, grid=grid) for k in range(3)]
+    return aggregate(sent, 1)
+
+
+@pytest.mark.parametrize(
+    ("grid", "order", "flip", "voxel"),
+    [
+        (FORWARDS, (0, 1, 2), False, "4, 3, 5"),
+        (MIRRORED, (0, 1, 2), True, "0, 3, 5"),
+        (TURNED, (1, 2, 0), False, "3, 5, 4"),
+    ],
+)
+def test_the_same_head_gives_the_same_slices_however_it_is_stored(grid, order, flip, voxel):
+    """What is on the right of the head is on the right of the picture, with its place in mm."""
+    reference = component_maps(of_grid(FORWARDS, (4, 3, 5)))[1]
+    result = of_grid(grid, (4, 3, 5), order, flip)
+    np.testing.assert_allclose(component_maps(result)[1], reference, atol=1e-12)
+    (card,) = cards_of(result)
+    assert card.where == f"x, y, z = 6, 0, 12 mm; voxel {voxel}"
+    assert [tick.text for tick in card.ticks] == ["P", "x = 6", "A", "L", "y = 0", "R", "L", "z = 12", "R"]
+    page = render_report(result)
+    assert "L is the left of the head" in page
+    assert "not known" not in page.split('id="components-title"')[1].split("</section>")[0]
+
+
+def test_without_an_affine_the_page_says_that_sides_are_not_known():
+    """Contributions of fedica 0.1.0 may have none; a text that is no grid, or a flat one, is none either."""
+    for grid in (None, "whatever", "5 x 6 x 7 voxels; 0 0 0 1; 0 0 0 1; 0 0 0 1"):
+        result = of_grid(grid, (4, 3, 5))
+        (card,) = cards_of(result)
+        assert card.where == "i, j, k = 4, 3, 5"
+        assert [tick.text for tick in card.ticks] == ["i = 4", "j = 3", "k = 5"]
+        assert "side is left is not known" in render_report(result)
+
+
+def test_thick_slices_are_drawn_as_thick_as_they_are():
+    """Voxels of 3 x 3 x 6 mm: two lines of pixels for each along the third axis."""
+    thick = voxels_of(voxel_names(np.ones(SHAPE, dtype=bool)), FORWARDS.replace("0 0 3 -3", "0 0 6 -3"))
+    drawn = slices_through(thick, np.ones(5 * 6 * 7), 0)
+    assert drawn.shape[0] == 2 * (7 + 2)
+    assert np.isfinite(drawn[:, : 6 + 2]).sum() == 6 * 14

@@ -110,7 +110,7 @@ def test_where_most_are_silent_two_that_differ_are_refused_and_nobody_else(term)
     admitted = admit([*odd, *group], on_bad="reject")
     assert sorted(admitted.clients) == [c.client for c in group]
     assert [(x.client, x.kind) for x in admitted.rejected] == [("odd-0", "no-majority"), ("odd-1", "no-majority")]
-    assert f"do not agree on {term}: 1 say" in admitted.rejected[0].reason
+    assert f"do not agree on {term}: 1 says" in admitted.rejected[0].reason
     assert "20 say nothing. A value holds when more than half of all clients declare it" in admitted.rejected[0].reason
     assert getattr(admitted.terms, term, None) is None
 
@@ -233,8 +233,8 @@ class TestWithAStudy:
 def test_no_majority_is_not_guessed():
     """One against one: nobody can say who is right."""
     group = [contribution("a"), contribution("b", d=4)]
-    sentence = "the clients do not agree on n_features: 1 say 3, 1 say 4"
-    with pytest.raises(ContributionError, match=f"^no contribution can be used: 2 were refused. The first: {sentence}"):
+    sentence = "the clients do not agree on n_features: 1 says 3, 1 says 4"
+    with pytest.raises(ContributionError, match=f"2 contributions were refused. The first: {sentence}"):
         admit(group, on_bad="reject")
     with pytest.raises(ContributionError, match=f"^{sentence}"):
         admit(group)

@@ -229,7 +229,7 @@ class TestBadInput:
 
     def test_unknown_method(self, make_federation):
         """The sentence lists the methods there are."""
-        with pytest.raises(OptionError, match=r"method must be one of 'consensus'.*got 'fedavg'"):
+        with pytest.raises(OptionError, match=r"method must be one of 'auto', 'consensus'.*got 'fedavg'"):
             aggregate(make_federation(3, 3)[0], 3, method="fedavg")
 
     def test_different_numbers_of_features(self, make_federation):

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
 from fedica.blocks import columns_of
+from fedica.evaluate import recovery_error
 from fedica.matching import match
 from fedica.server.assign import MAX_DISTANCE, assign_atoms
+from fedica.server.consensus.held_out import CONSENSUS, GROUPS, best_for_others
+from fedica.simulate import people
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -306,6 +309,40 @@ def test_halves_with_fewer_atoms_than_components_are_no_obstacle():
     rng = np.random.default_rng(8)
     blocks = [unit(rng.standard_normal((60, 5))) for _ in range(14)]
     assert aggregate(send(blocks, rng), 40).n_components == 40
+
+
+@pytest.mark.parametrize(("n_others", "chosen"), [(4, CONSENSUS), (6, GROUPS)])
+def test_fewer_than_half_of_the_clients_do_not_choose_the_answer(n_others, chosen):
+    """Ten clients, of which some are served by another basis than the rest: the median client decides."""
+    rng = np.random.default_rng(0)
+    ours, theirs = (np.linalg.qr(rng.standard_normal((6, 3)))[0] for _ in range(2))
+    atoms = np.concatenate([theirs if k < n_others else ours for k in rng.permutation(10)], axis=1)
+    owner = np.repeat(np.arange(10), 3)
+    fitted = []
+
+    def fitted_to(own):
+        fitted.append(own)
+        return ours, ours, theirs
+
+    assert best_for_others(fitted_to, atoms, owner) == chosen
+    held_out = [np.setdiff1d(np.arange(30), own) for own in fitted]
+    assert np.array_equal(np.sort(np.concatenate(held_out)), np.arange(30))  # every client is held out once
+
+
+def test_components_that_are_alike_and_known_to_some_are_kept_apart():
+    """EEG of thirty simulated people, twenty components: over draws, consensus is nearer to them than Algorithm 1.
+
+    On single draws either may merge two of these components, and rounding decides which.
+    """
+    ratios = []
+    for seed in (8, 9, 10):
+        drawn = people(30, 20, kind="eeg", random_state=seed)
+        ours, paper = (
+            recovery_error(aggregate(drawn.contributions, 20, method=method).mixing, drawn.mixing).relative
+            for method in ("consensus", "srf-ica")
+        )
+        ratios.append(ours / paper)
+    assert np.exp(np.mean(np.log(ratios))) < 1.0
 
 
 class TestHowManyReplicate:

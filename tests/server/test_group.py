@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedica.errors import GroupingError
+from fedica.blocks import Columns, cuts
+from fedica.blocks.arrays import ArrayBlocks
+from fedica.errors import GroupingError, InputError
 from fedica.local import LocalICA
 from fedica.matching import match
 from fedica.records import AtomArray, Contribution
@@ -99,6 +101,18 @@ def test_the_scale_of_a_clients_variances_does_not_matter(clients):
     np.testing.assert_allclose(aggregate(louder, R, method="group").mixing, result.mixing, atol=1e-9)
     unshrunk = spans_of(admit([replace(clients[0], noise_floor=0.0)]))
     assert unshrunk.sizes == pytest.approx([14.0])
+
+
+def test_directions_count_alike_where_the_signal_is_buried_in_noise():
+    """(G2): strong directions are shrunk by the noise floor; where little stands above it, hardly."""
+    axes = np.eye(6)[:, :4]
+    for variances, least, most in ((np.array([1.2, 1.1, 1.05, 1.0]), 0.71, 0.77), (np.array([90.0, 50, 9, 2]), 0.5, 1)):
+        spans = spans_of(admit([Contribution("a", axes, 9, gram=np.diag(variances), noise_floor=1.0)]))
+        weights = np.sort(np.linalg.eigvalsh(spans.factors[0] @ spans.factors[0].T))[::-1]
+        above = np.sum(variances - 1) / variances.sum()
+        np.testing.assert_allclose(weights, 1 - (1 - (1 - above) ** 4) / variances, atol=1e-12)
+        assert weights.min() == pytest.approx(least, abs=0.01)
+        assert weights.max() == pytest.approx(most, abs=0.02)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e12])
@@ -204,6 +218,52 @@ def test_a_client_with_a_loud_direction_of_its_own_is_weak_and_said_why(truth, c
     assert result.trust.named("weak") == ("c00",)
 
 
+def test_explained_variance_is_that_of_the_covariance_that_was_sent(clients):
+    """Of each client and component, by group and by consensus; NaN without strengths."""
+    silent = replace(clients[3], gram=None, noise_floor=None)
+    result = aggregate([*clients[:3], silent, *clients[4:]], R, method="group")
+    for k in (0, 7):
+        covariance = clients[k].atoms @ clients[k].gram @ clients[k].atoms.T
+        wanted = np.diag(result.mixing.T @ covariance @ result.mixing) / np.trace(covariance)
+        np.testing.assert_allclose(result.explained_variance[k], wanted, atol=1e-10)
+    assert np.isnan(result.explained_variance[3]).all()
+    told = np.delete(result.explained_variance, 3, axis=0)
+    np.testing.assert_allclose(result.explained_in_all, told.mean(axis=0), atol=1e-15)
+    assert 0.5 < result.explained_in_all.sum() < 1
+    by_atoms = aggregate(clients, R, method="consensus")
+    inverse = np.linalg.pinv(by_atoms.mixing)
+    covariance = clients[0].atoms @ clients[0].gram @ clients[0].atoms.T
+    np.testing.assert_allclose(
+        by_atoms.explained_variance[0], np.diag(inverse @ covariance @ inverse.T) / np.trace(covariance), atol=1e-10
+    )
+    assert aggregate([replace(c, gram=None, noise_floor=None) for c in clients], R).explained_variance is None
+
+
+def test_outlying_clients_do_not_count_in_what_is_explained_in_all(clients):
+    """An outlying client's variance is its own."""
+    rng = np.random.default_rng(0)
+    wild = replaced(clients, 1, lambda _, c: replace(c, atoms=rng.standard_normal(c.atoms.shape)))
+    result = aggregate(wild, R, method="group")
+    assert result.trust.named("outlying") == ("c00",)
+    np.testing.assert_allclose(result.explained_in_all, result.explained_variance[1:].mean(axis=0))
+
+
+def test_auto_takes_group_where_most_spatial_clients_sent_strengths_and_says_why(clients):
+    """A minority that withholds or sends them does not decide; else the result is that of consensus, bit by bit."""
+    silent = [replace(c, gram=None, noise_floor=None) for c in clients]
+    mostly = aggregate([*silent[:5], *clients[5:]], R)
+    assert mostly.method == "group"
+    assert "spatial, and 7 of 12 clients sent strengths" in mostly.options["method_because"]
+    few = aggregate([*silent[:6], *clients[6:]], R)
+    assert few.method == "consensus"
+    assert "6 of 12 clients sent strengths; group needs more than half" in few.options["method_because"]
+    told = aggregate(silent, R, method="consensus")
+    assert np.array_equal(aggregate(silent, R).mixing, told.mixing)
+    assert "method_because" not in told.options
+    temporal = [Contribution(c.client, c.atoms[:, :R], c.n_samples, gram=c.gram[:R, :R]) for c in clients]
+    assert aggregate(temporal, R).options["method_because"] == "the contributions are not spatial"
+
+
 def test_support_is_tested_against_chance(truth, clients):
     """A component that two clients lack is not theirs; unrelated components are in few spans."""
     lacking = truth * np.r_[1, 1, 1, 1, 0]
@@ -220,13 +280,134 @@ def test_the_number_of_components_is_chosen_against_shuffled_features(truth, cli
     assert (result.n_components, result.options["n_components_from"]) == (R, "shuffled")
 
 
-def test_by_blocks_it_is_the_same(monkeypatch, clients):
-    """Factors that do not fit memory are never held: to the tolerance of the Krylov method."""
-    result = aggregate(clients, R, method="group")
+@pytest.fixture
+def nothing_fits(monkeypatch):
+    """Pretend that no factors fit in memory."""
     monkeypatch.setattr(spans_module, "MAX_HELD_BYTES", 0)
-    assert match(aggregate(iter(clients), R, method="group").mixing, result.mixing).cosines.min() > 1 - 1e-7
+
+
+def as_array(clients: list[Contribution], atoms: object = None) -> AtomArray:
+    """The same clients as one array, with their strengths."""
+    return AtomArray(
+        np.concatenate([c.atoms for c in clients], axis=1) if atoms is None else atoms,
+        np.repeat(np.arange(len(clients)), [c.n_atoms for c in clients]),
+        clients=[c.client for c in clients],
+        n_samples=[c.n_samples for c in clients],
+        independence="features",
+        grams=[c.gram for c in clients],
+        noise_floors=[c.noise_floor for c in clients],
+    )
+
+
+def mapped(clients: list[Contribution], path) -> np.ndarray:
+    """The atoms of the clients in a file of single precision, one per row, mapped."""
+    np.save(path, np.concatenate([c.atoms for c in clients], axis=1).T.astype(np.float32))
+    return np.load(path, mmap_mode="r").T
+
+
+def test_by_blocks_it_is_the_same(nothing_fits, monkeypatch, clients):
+    """Factors that do not fit memory are never held: to a tenth of a degree, the weights included."""
+    by_blocks = aggregate(iter(clients), R, method="group")
     with pytest.raises(GroupingError, match="Give n_components"):
         aggregate(clients, method="group")
+    monkeypatch.undo()
+    result = aggregate(clients, R, method="group")
+    assert match(by_blocks.mixing, result.mixing).cosines.min() > 1 - 1e-5
+    np.testing.assert_allclose(by_blocks.explained_variance, result.explained_variance, atol=1e-3)
+    assert by_blocks.trust.verdict == result.trust.verdict
+
+
+def test_an_array_with_strengths_is_read_nine_times_and_gives_what_the_contributions_give(
+    nothing_fits, monkeypatch, tmp_path, clients
+):
+    """float32 in a mapped file: two sweeps to look at it, five for the span, one for the clients and one to match."""
+    array = as_array(clients, mapped(clients, tmp_path / "atoms.npy"))
+    swept = []
+    plain = ArrayBlocks.parts
+
+    def counting(self, *arguments, **options):
+        swept.append(self.dtype == np.float32)
+        return plain(self, *arguments, **options)
+
+    monkeypatch.setattr(ArrayBlocks, "parts", counting)
+    result = aggregate(array, R, method="group")
+    assert sum(swept) == 9
+    assert result.atoms.dtype == np.float32
+    assert match(result.mixing, aggregate(clients, R, method="group").mixing).cosines.min() > 1 - 1e-5
+    assert result.options["n_with_strengths"] == K
+    assert result.explained_variance is not None
+
+
+def test_a_dask_array_gives_the_same(nothing_fits, clients):
+    """To 1e-8, in chunks that split clients, with Dask's own threads."""
+    da = pytest.importorskip("dask.array")
+    atoms = np.concatenate([c.atoms for c in clients], axis=1)
+    on_cluster = aggregate(as_array(clients, da.from_array(atoms, chunks=(D, 50))), R, method="group")
+    np.testing.assert_allclose(on_cluster.mixing, aggregate(as_array(clients), R, method="group").mixing, atol=1e-8)
+
+
+def test_many_maps_are_never_held_at_once(nothing_fits, monkeypatch, tmp_path, clients):
+    """No block has more than one client's atoms where these are large, and nothing of all atoms' size is made."""
+    monkeypatch.setattr(cuts, "COLUMN_BLOCK_BYTES", 0)
+    array = as_array(clients, mapped(clients, tmp_path / "atoms.npy"))
+    seen = []
+    plain = Columns.sweep
+
+    def looking(self, work, *along):
+        def of_block(block, *parts):
+            seen.append(block.nbytes if self.n_rows == D else 0)
+            return work(block, *parts)
+
+        return plain(self, of_block, *along)
+
+    monkeypatch.setattr(Columns, "sweep", looking)
+    monkeypatch.setattr(Columns, "whole", _refuse_large)
+    aggregate(array, R, method="group")
+    assert max(seen) <= 8 * D * 42  # at least 32 columns, in whole clients of 14
+
+
+def _refuse_large(columns: Columns) -> np.ndarray:
+    assert columns.n_rows < D
+    return np.asarray(columns.each(lambda block: (block,))[0])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"grams": [np.eye(14)]}, "grams must be 12, one for each client; got 1"),
+        ({"grams": [np.eye(13)] * 12}, "must have a row for each of its 14 atoms; got 13"),
+        ({"grams": [-np.eye(14)] * 12}, "positive semidefinite"),
+        ({"noise_floors": [-1.0] * 12}, "none of them negative"),
+        ({"noise_floors": [1.0]}, "one for each client; got 1"),
+    ],
+)
+def test_strengths_of_an_array_are_checked(clients, wrong, said):
+    """As those of contributions."""
+    with pytest.raises(InputError, match=said):
+        replace(as_array(clients), **wrong)
+
+
+def test_one_client_does_not_move_a_component_much_farther_than_the_others_do(clients):
+    """(G11): one that pulls a component towards a direction of its own weighs less, and moves it at most so far."""
+    found = aggregate(clients, R, method="group")
+    own = np.random.default_rng(8).standard_normal(D)
+    towards = found.mixing[:, [0]] + (own / np.linalg.norm(own))[:, None]
+    pulling = Contribution("pulls", np.column_stack([towards, found.mixing[:, 1:]]), 9, independence="features")
+    result = aggregate([*clients, pulling], R, method="group")
+    others = [aggregate(clients[:k] + clients[k + 1 :], R, method="group") for k in range(3)]
+    usual = max(np.degrees(np.arccos(match(x.mixing, found.mixing).cosines.min())) for x in others)
+    moved = np.degrees(np.arccos(match(result.mixing, found.mixing).cosines.min()))
+    assert moved < 2 * usual
+
+
+def test_influence_is_how_far_a_component_moves_without_the_client(clients):
+    """To first order: within 30% of what leaving it out does."""
+    found = aggregate(clients, R, method="group")
+    moved = []
+    for k in range(4):
+        cosines = match(aggregate(clients[:k] + clients[k + 1 :], R, method="group").mixing, found.mixing).cosines
+        moved.append(np.degrees(np.arccos(cosines.min())))
+    np.testing.assert_allclose(found.trust.influence[:4], moved, rtol=0.3)
 
 
 def test_an_array_of_atoms_counts_as_plain_projectors(truth, clients):

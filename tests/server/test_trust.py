@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -111,7 +113,7 @@ def test_as_many_samples_as_the_others_explain_no_noise():
 
 
 def test_atoms_beyond_the_components_are_no_fault():
-    """Clients that agree on five components are trusted though each found more of its own; that is told."""
+    """Clients that agree on five components, and found more of their own, agree in part; nobody is in doubt."""
     rng = np.random.default_rng(0)
     A = polar(rng.standard_normal((12, 5)))
     blocks = [
@@ -119,19 +121,22 @@ def test_atoms_beyond_the_components_are_no_fault():
     ]
     blocks[4][:, 2] = unit(rng.standard_normal((12, 1)))[:, 0]  # one has two of its own, and so lacks a component
     trust = aggregate(named(blocks), 5).trust
-    assert len(trust.named("trusted")) == 20
+    assert len(trust.named("partial")) == 20
+    assert trust.summary(10) == []
     assert "2 of its 6 atoms match no component" in trust["client-04"].reason
     assert "1 of its 6 atoms match no component" in trust["client-00"].reason
 
 
 def test_a_missing_component_is_named():
-    """A client that lacks one component is trusted with the rest."""
+    """A client that lacks one component agrees in part; the others are trusted."""
     A, blocks, _ = federation()
     blocks[5] = blocks[5][:, :9]
     result = aggregate(named(blocks), 10)
     row = result.trust["client-05"]
     lacking = int(np.argmax(np.abs(A[:, 9] @ result.mixing)))
-    assert row.verdict == "trusted"
+    assert row.verdict == "partial"
+    assert row.reason.startswith("agrees on what it has (median cosine")
+    assert len(result.trust.named("trusted")) == 29
     assert row.missing == (lacking,)
     assert f"lacks component {lacking}" in row.reason
     assert result.trust.angles[5, lacking] == 90.0
@@ -175,3 +180,31 @@ def test_trust_is_found_by_name_and_iterates_by_row():
     assert [row.client for row in trust] == list(trust.clients)
     with pytest.raises(KeyError):
         trust["nobody"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "uncertain", "verdict"),
+    [
+        (range(6), None, "outlying"),
+        (range(6), range(6), "weak"),  # not blamed for what it says it does not know, and not trusted for saying so
+        (range(5), range(5), "weak"),
+        (range(6), range(6, 10), "outlying"),  # the marks are on other atoms
+        (range(10), range(10), "weak"),
+        (range(10), range(9), "outlying"),  # the one atom that it vouches for is wrong
+        ((), range(10), "weak"),
+        ((), range(4), "trusted"),
+        (range(2), range(2), "partial"),
+    ],
+)
+def test_uncertain_atoms_do_not_count_against_a_client(wrong, uncertain, verdict):
+    """Marks excuse the atoms that they are on; who marks more than half of its atoms is weak at best."""
+    _, blocks, rng = federation()
+    blocks[7][:, list(wrong)] = unit(rng.standard_normal((10, len(wrong))))
+    contributions = named(blocks)
+    contributions[7] = replace(contributions[7], uncertain=None if uncertain is None else list(uncertain))
+    trust = aggregate(contributions, 10).trust
+    assert trust["client-07"].verdict == verdict
+    assert all(row.verdict == "trusted" for row in trust if row.client != "client-07")
+    if verdict == "weak":
+        n = len(uncertain)
+        assert trust["client-07"].reason.startswith(f"its data does not determine {n} of its 10 atoms, as it says")

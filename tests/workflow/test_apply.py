@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fedica.errors import DataError, FedicaError, InputError, OptionError
 from fedica.exchange import public_part
+from fedica.local import dual_regression
 from fedica.records import Study, Terms
 from fedica.server import aggregate
 from fedica.workflow import apply_global
@@ -106,6 +108,23 @@ def test_what_cannot_be_compared_is_said(public, data_file):
     applied = apply_global(spatial, data_file)
     assert applied.more_independent is None
     assert any("unseen" in note for note in applied.notes)
+
+
+def test_own_maps_of_a_table_are_tables(tmp_path, public, data_file, small_federation):
+    """One row per feature, and the z-values beside them."""
+    spatial = replace(public, terms=Terms(6, tuple(NAMES), independence="features"))
+    applied = apply_global(spatial, data_file, maps=tmp_path / "own.csv")
+    assert applied.map_paths == (str(tmp_path / "own.csv"), str(tmp_path / "own_Z.csv"))
+    wanted = dual_regression(small_federation.clients[0].X, public.mixing)
+    for path, values in zip(applied.map_paths, (wanted.maps, wanted.z), strict=True):
+        lines = Path(path).read_text().splitlines()
+        assert lines[0] == "feature,component_0,component_1,component_2,component_3"
+        read = np.loadtxt(lines[1:], delimiter=",", usecols=range(1, 5))
+        np.testing.assert_allclose(read, values, rtol=1e-10, atol=1e-10)
+    assert len(applied.own.labels) == 4
+    two = apply_global(spatial, data_file, maps=tmp_path / "two.csv", n_components=2)
+    assert two.own.maps.shape == (6, 2)
+    assert two.own.labels.tolist() == two.recovered.labels.tolist()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,9 @@ from fedica.errors import DataError, FedicaError, InputError, OptionError
 from fedica.exchange import keygen, read_contribution, write_study
 from fedica.local import LocalICA
 from fedica.records import Study
+from fedica.server.trust import SAMPLES_NEEDED
 from fedica.workflow import contribute
-from fedica.workflow.contribute import declared_samples
+from fedica.workflow.agreed import declared_samples
 
 NAMES = [f"f{i}" for i in range(6)]
 
@@ -63,6 +67,14 @@ def test_a_study_is_followed(tmp_path, data_file, small_federation):
     fit = LocalICA(4, random_state=0).fit(small_federation.clients[0].X[:, ::-1] * scales)
     np.testing.assert_allclose(sent.atoms, fit.contribution("a").atoms, atol=1e-9)
     assert (sent.study, sent.features, sent.n_samples) == ("s", tuple(order), 2000)
+
+
+def test_single_precision_is_the_same_message_the_second_time(tmp_path, data_file):
+    """Its number stays; what was sent in double precision before is another message."""
+    path = tmp_path / "a.safetensors"
+    serials = [contribute(data_file, path, n_components=4, float32=True).contribution.serial for _ in range(2)]
+    assert serials == [None, None]
+    assert contribute(data_file, path, n_components=4).contribution.serial == 1
 
 
 @pytest.mark.parametrize("asked_by", ["the study", "the client"])
@@ -213,3 +225,11 @@ def test_a_key_that_others_can_read_and_an_identifier_of_the_study_are_told_of(t
     notes = contribute(tmp_path / "d.csv", study=Study("s", names), n_components=4, key=private).notes
     assert any("other users of this machine can use this private key" in note for note in notes)
     assert any("study 's' has the feature 'patient_id', which is an identifier, by its name" in note for note in notes)
+
+
+@pytest.mark.parametrize("page", ["questions.md", "choosing.md"])
+def test_the_pages_say_the_number_of_samples_that_the_commands_say(page):
+    """One constant."""
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    assert {"choosing.md": {"40", "20"}, "questions.md": {"40"}}[page] == set(re.findall(r"(\d+) r²", text))
+    assert f"{SAMPLES_NEEDED:.0f} r²" in text

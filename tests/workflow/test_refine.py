@@ -16,7 +16,7 @@ from fedica.exchange import keygen, read_folder, read_scores, read_study, write_
 from fedica.local import LocalICA, score
 from fedica.records import Study
 from fedica.simulate import federation
-from fedica.workflow import combine, inspect_file, refine_result, send_scores
+from fedica.workflow import apply_global, combine, inspect_file, refine_result, send_scores
 
 NAMES = [f"f{i}" for i in range(4)]
 
@@ -62,6 +62,16 @@ def test_second_messages_refine_the_result(fed, place, second, tmp_path):
     assert after.provenance == before.provenance
     np.testing.assert_array_equal(refined.change.angles, after.aggregate.refinement.turned)
     assert read_folder(place / "result").aggregate.refinement is None  # the first answer is left alone
+
+
+def test_the_refined_result_is_applied(fed, place, second, tmp_path):
+    """Sources are least squares with the turned matrix."""
+    refine_result(place / "result", second, tmp_path / "better")
+    after = read_folder(tmp_path / "better")
+    client = fed.clients[0]
+    found = apply_global(after.public, place / f"{client.name}.csv").recovered.sources
+    wanted = (client.X - client.X.mean(axis=0)) @ np.linalg.pinv(after.aggregate.mixing).T
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
 def test_a_third_message_goes_on_from_there(fed, place, second, tmp_path):

@@ -2,17 +2,18 @@
 
 from fedica.blocks.arrays import Blocks, add, release_pages
 from fedica.blocks.atom_array import columns_of_atom_array
-from fedica.blocks.columns import Columns, columns_of
+from fedica.blocks.columns import KEEP_BYTES, Columns, columns_of
 from fedica.blocks.cuts import Parts
 from fedica.blocks.directions import MAX_DENSE_SCATTER, Directions, leading_directions
 from fedica.blocks.eigen import leading_eigenpairs
-from fedica.blocks.groups import group_medians, membership, nearest_halves, split_by_group, weighted_median
+from fedica.blocks.groups import clients_of, group_medians, membership, nearest_halves, split_by_group, weighted_median
 from fedica.blocks.iterables import EachBlock, as_block
 from fedica.blocks.rows import is_dask, is_lazy, rows_of
 from fedica.blocks.sampling import Drawn, draw_clients
 from fedica.blocks.spool import reordered, side_by_side, spooled
 
 __all__ = [
+    "KEEP_BYTES",
     "MAX_DENSE_SCATTER",
     "Blocks",
     "Columns",
@@ -22,6 +23,7 @@ __all__ = [
     "Parts",
     "add",
     "as_block",
+    "clients_of",
     "columns_of",
     "columns_of_atom_array",
     "draw_clients",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from itertools import starmap
 from typing import Any, TypeVar
@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 
 from fedica.arrays import IntArray
 from fedica.blocks.cuts import Parts, cut, items_at_once
+from fedica.progress import counting
 from fedica.threads import in_order
 
 RELEASE_BYTES = 2**26
 """After reading this much of a memory-mapped file its pages are given back: else they count as memory in use."""
+TOLD_WORK = 1e10
+"""Of passes over samples with fewer operations, which take less than a second, nothing is told."""
 
 Part = TypeVar("Part")
 PartOf = Callable[..., Part]
@@ -83,7 +86,18 @@ class Blocks(ABC):
         in place, and the next part. ``work`` is roughly the number of floating point operations in all.
         """
         self.n_passes += 1
-        yield from in_order(lambda chunk: reduce(merge, starmap(part_of, chunk)), self.chunks(along), work=work)
+        chunks = self._told(self.chunks(along)) if self.axis == 1 or work > TOLD_WORK else self.chunks(along)
+        yield from in_order(lambda chunk: reduce(merge, starmap(part_of, chunk)), chunks, work=work)
+
+    def _told(self, chunks: Iterator[list[Parts]]) -> Iterable[list[Parts]]:
+        """Return the chunks, and tell how much of the pass is done."""
+        axis, what = self.axis, ("samples", "atoms")[self.axis]
+        return counting(
+            chunks,
+            self.shape[axis],
+            f", pass {self.n_passes} over {self.shape[axis]:,} {what}",
+            lambda chunk: sum(block.shape[axis] for block, *_ in chunk),
+        )
 
 
 class ArrayBlocks(Blocks):

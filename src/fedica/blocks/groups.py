@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,13 @@ from fedica.arrays import Array, BoolArray, IntArray
 
 MAX_PARTITIONED = 256
 """Up to this many groups (components) each is cut out and partitioned; more (clients) are sorted all together."""
+
+
+def clients_of(own: IntArray) -> Iterator[tuple[int, slice]]:
+    """Yield the clients of a block, each with its columns."""
+    starts = np.flatnonzero(np.diff(own, prepend=-1))
+    for first, last in zip(starts, [*starts[1:], own.size], strict=True):
+        yield int(own[first]), slice(int(first), int(last))
 
 
 def membership(groups: IntArray, n_groups: int, values: Array | float = 1.0) -> Array:

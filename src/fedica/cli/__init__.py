@@ -35,7 +35,7 @@ from fedica.cli.reproduce import app as reproduce
 from fedica.cli.simulate import simulate
 from fedica.cli.study import app as study
 from fedica.errors import FedicaError
-from fedica.text import MAX_SENTENCE, STOPPED, show_text
+from fedica.text import MAX_SENTENCE, STOPPED, show_text, words_of_commands
 from fedica.version import __version__
 
 
@@ -48,7 +48,7 @@ class CommandGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except FedicaError as error:
-            sentence, code = str(error), 1
+            sentence, code = words_of_commands(str(error)), 1
         except BrokenPipeError:
             raise  # nobody reads the pipe any more; typer ends quietly
         except OSError as error:
@@ -113,6 +113,7 @@ EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
     apply: (
         "fedica apply aggregate.safetensors data.csv -o sources.csv",
         "fedica apply aggregate.safetensors data.npy --study study.json -o sources.npy",
+        "fedica apply result bold.nii.gz --mask mask.nii.gz --maps own.nii.gz -o timecourses.csv",
     ),
     refine: (
         "fedica refine aggregate.safetensors data.csv -o client-07.safetensors",
@@ -130,6 +131,7 @@ EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
         "fedica simulate --list",
         "fedica simulate --attack flood-false --attack rotation:15 --share 0.1 --share 0.3",
         "fedica simulate --attack none --condition 1 --condition 4 --method srf-ica --trials 20 -o conditions",
+        "fedica simulate --rounds 2 --clients 100 --samples 200 --law laplace --attack turned-data:5 -o second",
     ),
 }
 """The commands, each with the examples that end its help."""
@@ -186,4 +188,4 @@ def _file_error(error: OSError) -> str:
 
 
 def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
-    typer.echo(f"Warning: {show_text(message, MAX_SENTENCE)}", err=True)
+    typer.echo(f"Warning: {show_text(words_of_commands(str(message)), MAX_SENTENCE)}", err=True)

@@ -12,7 +12,7 @@ from typer import Argument, Exit, Option, echo
 
 from fedica.cli.options import Choice, option
 from fedica.cli.output import Output, with_output
-from fedica.text import MAX_SENTENCE, list_names, show_text
+from fedica.text import MAX_SENTENCE, counted, list_names, show_text
 
 if TYPE_CHECKING:
     from fedica.records import Aggregate
@@ -37,9 +37,12 @@ def aggregate(
     components: Annotated[
         int | None, option("R", "Components; by default the study's, or what clients agree on.", min=1)
     ] = None,
-    method: Annotated[str, option("NAME", "{fedica.server.METHODS}.")] = "consensus",
+    method: Annotated[str, option("NAME", "{fedica.server.METHOD_NAMES}.")] = "auto",
     affinity: Annotated[str, option("NAME", "{fedica.server.AFFINITIES}.")] = "auto",
     weights: Annotated[str | None, option("NAME", "samples: weigh clients by declared samples, capped.")] = None,
+    replication: Annotated[
+        bool, Option("--replication", help="Test which components replicate in clients that did not make them.")
+    ] = False,
     random_state: Annotated[int, option("N", "Seed of the random starts.", min=0)] = 0,
     exclude: Annotated[
         list[str] | None, option("CLIENT", "Withdraw a client, and say what changes; may be repeated.")
@@ -86,6 +89,7 @@ def aggregate(
         "method": method,
         "affinity": affinity,
         "weights": weights,
+        "replication": replication,
         "random_state": random_state,
         "exclude": exclude or (),
         "like": like,
@@ -171,7 +175,8 @@ def _print(out: Output, combined: Combined, min_support: int) -> None:
 
     result = combined.aggregate
     d, r = result.mixing.shape
-    out.text(f"{r} components of {d} features from {len(result.clients)} clients, by {result.method}.")
+    what = f"{counted(r, 'component')} of {counted(d, 'feature')}"
+    out.text(f"{what} from {counted(len(result.clients), 'client')}, by {result.method}.")
     degenerate, goes = set(result.degenerate.tolist()), published(result, min_support)
     remarks = [("its atoms cancel" if a in degenerate else "") if goes[a] else "withheld" for a in range(r)]
     rows = [[str(a), str(result.support[a]), f"{result.spread[a]:.2f}", remarks[a]] for a in range(r)]
@@ -197,11 +202,12 @@ def _refinement_lines(result: Aggregate) -> list[str]:
 
 
 def _print_doubted(out: Output, result: Aggregate) -> None:
-    """Print the clients that are not to be trusted, outlying ones first, and why; then the headline of the report."""
+    """Print the clients in doubt, outlying ones first, and why; then the headline of the report."""
+    from fedica.records import IN_DOUBT
     from fedica.report import headline
 
     doubted = sorted(
-        (row for row in result.trust or () if row.verdict != "trusted"), key=lambda row: (row.verdict, -row.angle)
+        (row for row in result.trust or () if row.verdict in IN_DOUBT), key=lambda row: (row.verdict, -row.angle)
     )
     if doubted:
         out.table(["client", "<verdict", "<why"], [[row.client, row.verdict, row.reason] for row in doubted])

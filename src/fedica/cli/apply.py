@@ -10,6 +10,7 @@ from typer import Argument, Option
 from fedica.cli.options import DATA, option, with_read_options
 from fedica.cli.output import Output, with_output
 from fedica.formats import ReadOptions
+from fedica.text import counted
 
 if TYPE_CHECKING:
     from fedica.workflow import Applied
@@ -24,6 +25,14 @@ def apply(
     ],
     data: Annotated[Path, Argument(metavar="DATA", help=DATA)],
     output: Annotated[Path, option("FILE", "Where to write the sources: .npy or .csv.", "--output", "-o")],
+    maps: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Where to write this client's own maps of spatial components, by dual regression: .nii.gz, .nii (with "
+            "--mask) or .csv; their z-values go to FILE_Z beside it.",
+        ),
+    ] = None,
     study: Annotated[Path | None, option("FILE", "The study, if the aggregate is of one.")] = None,
     components: Annotated[
         int | None, option("R_K", "Components that this client has, if fewer than all.", min=1)
@@ -37,7 +46,8 @@ def apply(
     """Recover this client's sources with the global mixing matrix.
 
     Says whether they are more independent than those of the client's own fit, by the mean squared fourth-order
-    cross-cumulant on samples that its own fit did not see. Nothing leaves the client.
+    cross-cumulant on samples that its own fit did not see. Of spatial components (maps over features) the sources are
+    the client's own time courses, and --maps writes its own maps. Nothing leaves the client.
     """
     from fedica.workflow import apply_global
 
@@ -46,6 +56,7 @@ def apply(
             aggregate,
             data,
             output,
+            maps=maps,
             study=study,
             n_components=components,
             solver=solver,
@@ -68,14 +79,16 @@ def _show(out: Output, applied: Applied) -> None:
         "own_dependence": applied.own_dependence,
         "global_dependence": applied.global_dependence,
         "more_independent": applied.more_independent,
+        "maps": list(applied.map_paths),
         "notes": list(applied.notes),
     }
     if out.result(fields):
-        out.text(f"{n_sources} sources of {n_samples} samples, components {', '.join(map(str, labels))}.")
+        numbers = f"component{'' if n_sources == 1 else 's'} {', '.join(map(str, labels))}"
+        out.text(f"{counted(n_sources, 'source')} of {n_samples} samples, {numbers}.")
         if applied.more_independent is not None:
             out.text(
                 "On samples that its own fit did not see they are "
                 f"{'more' if applied.more_independent else 'not more'} independent than those of its own fit: "
                 f"mean squared cross-cumulant {applied.global_dependence:.4g} against {applied.own_dependence:.4g}."
             )
-        out.lines(applied.path)
+        out.lines(applied.path, *applied.map_paths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -34,6 +35,9 @@ class PlainCommand(TyperCommand):
             if getattr(parameter, "help", "") is None:
                 infos = [x for x in getattr(hints.get(parameter.name or ""), "__metadata__", ()) if hasattr(x, "help")]
                 vars(parameter)["help"] = infos[0].help if infos else None
+
+    def format_arguments(self, ctx: Any, formatter: Any) -> None:
+        """Leave out what a newer click lists on its own: typer lists the arguments, too."""
 
     def get_help(self, ctx: Any) -> str:
         """Return the help text."""
@@ -75,10 +79,14 @@ def examples(*commands: str) -> str:
 
 
 def console() -> Console:
-    """Return where a command prints: colours and the terminal's width on a terminal, plain text otherwise."""
+    """Return where a command prints: colours and the terminal's width on a terminal, plain text otherwise.
+
+    The environment variable COLUMNS sets the width of either.
+    """
     from rich.console import Console
 
-    width = None if Console().is_terminal else PLAIN_WIDTH
+    asked = os.environ.get("COLUMNS", "")
+    width = int(asked) if asked.isdecimal() and int(asked) > 0 else None if Console().is_terminal else PLAIN_WIDTH
     return Console(width=width, highlight=False, markup=False, emoji=False)  # a client's name is never markup
 
 

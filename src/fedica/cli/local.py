@@ -31,6 +31,10 @@ def local(
     mixing: Annotated[
         Mixing | None, Option(help="What is known of the mixing matrix; by default the study's, or general.")
     ] = None,
+    bids: Annotated[
+        bool,
+        Option("--bids", help="DATA are folders of BIDS, such as sub-01: join their recordings, count subjects."),
+    ] = False,
     features: Annotated[Path | None, option("FILE", "Which columns, in which order: one name per line.")] = None,
     drop_missing: Annotated[bool, Option("--drop-missing", help="Drop rows with missing values.")] = False,
     options: ReadOptions,
@@ -40,6 +44,9 @@ def local(
     strengths: Annotated[
         bool,
         Option("--strengths", help="Send covariances too, for aggregate --method group; by default as the study says."),
+    ] = False,
+    float32: Annotated[
+        bool, Option("--float32", help="Send the atoms in single precision: half the size, as of large images.")
     ] = False,
     key: Annotated[Path | None, option("FILE", "Private key to sign with, from keygen.")] = None,
     serial: Annotated[
@@ -56,7 +63,7 @@ def local(
     """
     from fedica.exchange.files import check_output
     from fedica.readers import read_names
-    from fedica.text import list_names
+    from fedica.text import counted, list_names
     from fedica.workflow import contribute
 
     def use_column(name: str, why: str) -> bool:
@@ -70,6 +77,7 @@ def local(
             client=client,
             study=study,
             n_components=components,
+            bids=bids,
             solver=solver,
             independence=independence,
             mixing=mixing,
@@ -77,6 +85,7 @@ def local(
             drop_missing=drop_missing,
             min_samples=min_samples,
             strengths=True if strengths else None,
+            float32=float32,
             key=key,
             serial=serial,
             random_state=random_state,
@@ -85,7 +94,7 @@ def local(
             write=not dry_run,
             progress=out.progress,
             show_names=lambda names: out.notes(
-                [f"the names of these {len(names)} features leave: {list_names(names, 10)}."]
+                [f"the names of {counted(len(names), 'feature')} leave: {list_names(names, 10)}."]
             ),
         )
     show_message(out, sent.contribution.client, sent)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 from typer import Option
 
+from fedica.errors import InputError
 from fedica.formats import READERS, ReadOptions
 
 Command = Callable[..., None]
@@ -22,7 +23,16 @@ DATA = (
 
 def option(metavar: str, help_text: str, *names: str, **limits: Any) -> Any:
     """Return an option with a value; its names are made from the parameter's unless some are given."""
+    if "--output" in names:
+        limits["callback"] = _no_stdout
     return Option(*names, metavar=metavar, help=help_text, **limits)
+
+
+def _no_stdout(output: Any) -> Any:
+    """Refuse ``-o -``, which elsewhere means stdout and here would be a file of that name."""
+    if str(output) == "-":
+        raise InputError("-: results are written to files, not to stdout. Give the name of a file.")
+    return output
 
 
 class Choice(StrEnum):

@@ -18,6 +18,7 @@ from typer import Option
 from fedica.cli.console import console, print_table
 from fedica.cli.options import bundled
 from fedica.errors import OptionError
+from fedica.progress import Telling, told_to
 from fedica.text import MAX_PATH, MAX_SENTENCE, show_json, show_text
 
 
@@ -50,17 +51,20 @@ class Output:
         self._started = time.monotonic()
         self._stack = ExitStack()
         self._status: Any = None
+        self._told: Telling | None = None
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and not (self.quiet or self.verbose or self.as_json):
             self._status = self._stack.enter_context(self._console.status("starting"))
+        if self._status is not None or self.verbose:
+            self._told = self._stack.enter_context(told_to(self._show))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
-        self._status = None
+        self._status = self._told = None
 
     @property
     def may_ask(self) -> bool:
@@ -74,7 +78,13 @@ class Output:
         return not (self.quiet or self.as_json)
 
     def progress(self, text: str) -> None:
-        """Say what is being done."""
+        """Say what is being done; how much of it, and the time left, are told while it lasts."""
+        if self._told is not None:
+            self._told.begin(text)
+        else:
+            self._show(text)
+
+    def _show(self, text: str) -> None:
         if self._status is not None:
             self._status.update(show_text(text))
         elif self.verbose:

@@ -41,7 +41,7 @@ def _commands(group: Any, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], 
 
 def _section(words: tuple[str, ...], command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
-    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
+    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help" and not p.hidden]
     usage = " ".join(["fedica", *words, "[OPTIONS]", *(str(p.metavar) for p in arguments)])
     lines = [f"## fedica {' '.join(words)}", "", "```", usage, "```", "", inspect.cleandoc(command.help or ""), ""]
     rows = [(f"`{p.metavar}`", _help(p)) for p in arguments]

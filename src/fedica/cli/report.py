@@ -20,12 +20,16 @@ def report(
     output: Annotated[Path | None, option("FILE", "The page; by default DIR/report.html.", "--output", "-o")] = None,
     figures: Annotated[Path | None, option("OUT", "Also write the figures, as SVG and PDF, to this folder.")] = None,
     image: Annotated[str, option("HxW", "The features are pixels, in H rows and W columns; or: auto, no.")] = "auto",
+    like: Annotated[
+        Path | None, option("RAW", "A recording with the positions of the electrodes, for scalp maps.")
+    ] = None,
     out: Output,
 ) -> None:
     """Write the report of a result: one HTML file that any browser opens, without a network.
 
-    Says who agrees and who does not, and why; shows clients against components, the spectrum, all atoms, every
-    component, what was rejected, and how to repeat it. The page speaks of single clients, so it is the coordinator's.
+    Says who agrees and who does not, and why; shows clients against components, the spectrum, the angles of all
+    atoms, every component with what each client sent of it, what was rejected, and how to repeat it. The page speaks
+    of single clients, so it is the coordinator's.
     """
     from fedica.exchange import read_folder
     from fedica.report import headline, write_figures, write_report
@@ -34,8 +38,11 @@ def report(
     with out:
         out.progress(f"reading {folder}")
         aggregate = read_folder(folder).aggregate
-        page = write_report(folder, output, image=shape)
-        files = () if figures is None else write_figures(aggregate, figures, image=shape)
+        out.progress(f"drawing {aggregate.n_components} components of {len(aggregate.clients)} clients")
+        page = write_report(folder, output, image=shape, like=like)
+        if figures is not None:
+            out.progress(f"drawing figures into {figures}")
+        files = () if figures is None else write_figures(aggregate, figures, image=shape, like=like)
     said = str(headline(aggregate))
     if out.result({"headline": said, "report": str(page), "figures": list(map(str, files))}):
         out.text(said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -40,6 +40,7 @@ def simulate(
     law: Annotated[
         str, option("NAME", "Law of the sources that are fitted, e.g. laplace, student-t:3.")
     ] = "bernoulli-gaussian",
+    rounds: Annotated[int, option("N", "Messages of each client; from 2 on its data is needed: --samples.", min=1)] = 1,
     trials: Annotated[int, option("N", "Seeds per setting.", min=1)] = 10,
     jobs: Annotated[int | None, option("N", "Processes; one per core by default.", min=1)] = None,
     output: Annotated[Path, option("DIR", "Folder for the rows, the table and the figure.", "--output", "-o")] = Path(
@@ -52,10 +53,14 @@ def simulate(
 
     Runs every federation x attack x share x method over the seeds, and writes flat rows (CSV), a table (Markdown) and
     a figure (PNG and HTML). The line "honest" is the mean of the honest clients' atoms with the true labels. Ctrl-C
-    stops it; the same command again goes on where it stopped.
+    stops it; the same command again goes on where it stopped. With --rounds 2 it measures consensus after one message
+    and after two, under attacks on second messages; "honest" is then the last answer of the honest clients alone.
     """
+    from fedica.errors import OptionError
     from fedica.simulate.attacks import ATTACKS
     from fedica.simulate.robustness import COMPARED, SHARES, Setting, run_robustness
+    from fedica.simulate.second_attacks import SECOND_ATTACKS
+    from fedica.simulate.second_study import run_second
 
     if list_attacks:
         _list(out)
@@ -67,16 +72,20 @@ def simulate(
         for c in condition
     ]
     out.progress(f"measuring; rows go to {output / 'simulate.csv'}")
-    rows = run_robustness(
-        settings,
-        path=output / "simulate.csv",
-        attacks=attack or tuple(ATTACKS),
-        shares=share or SHARES,
-        methods=method or COMPARED,
-        trials=trials,
-        n_jobs=jobs,
-        progress=out.bar,
-    )
+    common: dict[str, Any] = {
+        "path": output / "simulate.csv",
+        "shares": share or SHARES,
+        "n_jobs": jobs,
+        "progress": out.bar,
+    }
+    if rounds > 1:
+        if method:
+            raise OptionError("--rounds refines the answer of consensus; leave --method out.")
+        names = attack or tuple(SECOND_ATTACKS)
+        rows = run_second(settings, attacks=names, seeds=range(trials), rounds=rounds, **common)
+    else:
+        names = attack or tuple(ATTACKS)
+        rows = run_robustness(settings, attacks=names, methods=method or COMPARED, trials=trials, **common)
     _show(out, rows, output)
 
 
@@ -93,15 +102,27 @@ def _show(out: Output, rows: list[Row], folder: Path) -> None:
 
 def _list(out: Output) -> None:
     from fedica.simulate.attacks import ATTACKS
+    from fedica.simulate.second_attacks import SECOND_ATTACKS
 
     fields = ("strength", "meaning", "colluding", "beyond_spread", "mistake")
     shown = [{"attack": name, **{field: getattr(a, field) for field in fields}} for name, a in ATTACKS.items()]
-    if out.result({"attacks": shown}):
+    second = [
+        {"attack": name, **{field: getattr(a, field) for field in ("strength", "meaning", "both")}}
+        for name, a in SECOND_ATTACKS.items()
+    ]
+    if out.result({"attacks": shown, "second_attacks": second}):
         out.table(
             ["attack", "<strength", "colluding", "beyond the spread", "honest mistake"],
             [
                 [name, f"{a.strength:g} ({a.meaning})", _yes(a.colluding), _yes(a.beyond_spread), _yes(a.mistake)]
                 for name, a in ATTACKS.items()
+            ],
+        )
+        out.table(
+            ["attack, with --rounds 2", "<strength", "messages"],
+            [
+                [name, f"{a.strength:g} ({a.meaning})", "both" if a.both else "the second"]
+                for name, a in SECOND_ATTACKS.items()
             ],
         )
 

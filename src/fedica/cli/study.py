@@ -11,7 +11,8 @@ from typer import Option
 from fedica.cli.console import examples
 from fedica.cli.options import Choice, Independence, Mixing, option, with_read_options
 from fedica.cli.output import Output, with_output
-from fedica.formats import ReadOptions
+from fedica.formats import READERS, ReadOptions
+from fedica.text import counted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -22,6 +23,13 @@ class Declare(Choice):
     exactly = "exactly"
     rounded = "rounded"
     no = "no"
+
+
+class OtherPreprocessing(Choice):
+    """What becomes of clients that prepare their data otherwise."""
+
+    name = "name"
+    refuse = "refuse"
 
 
 @app.callback()
@@ -35,7 +43,7 @@ def study() -> None:
         "fedica study new --id rest-eeg-2025 --features channels.txt --components 20 -o study.json",
         "fedica study new --id cohort --from example.csv --unit uV --min-samples 5000 --declare-samples rounded",
         "fedica study new --id clinic --from example.csv --scales robust",
-        "fedica study new --id rest-fmri --from mask.nii.gz --independence features --components 20",
+        "fedica study new --id rest-fmri --from mask.nii.gz --smoothing 6 --components 20",
     ),
 )
 @with_output
@@ -57,22 +65,36 @@ def new(
         option("robust|FILE", "A factor for each feature: one over its spread in --from DATA, or a table of them."),
     ] = None,
     components: Annotated[int | None, option("R", "Components that every client fits; free by default.", min=1)] = None,
-    independence: Annotated[Independence, Option(help="Over what the sources are independent.")] = Independence.samples,
+    independence: Annotated[
+        Independence | None,
+        Option(help="Over what the sources are independent; by default features for voxels, else samples."),
+    ] = None,
     mixing: Annotated[Mixing, Option(help="What is known of the mixing matrix.")] = Mixing.general,
     min_samples: Annotated[int, option("N", "A client with fewer samples sends nothing.", min=2)] = 2,
+    min_persons: Annotated[
+        int | None,
+        option("N", "A client with fewer persons (--person, --bids) sends nothing.", min=1),
+    ] = None,
     declare_samples: Annotated[Declare, Option(help="How clients tell their number of samples.")] = Declare.exactly,
     strengths: Annotated[
         bool, Option("--strengths", help="Clients send covariances too, for aggregate --method group.")
     ] = False,
     options: ReadOptions,
+    other_preprocessing: Annotated[
+        OtherPreprocessing | None,
+        Option(help="Clients that prepare their data otherwise are named or refused; by default refused."),
+    ] = None,
     output: Annotated[Path, option("FILE", "The study's file.", "--output", "-o")] = Path("study.json"),
     out: Output,
 ) -> None:
     """Write the file that the coordinator sends to all clients first.
 
     It fixes the features, their order, units and common scale factors: cosines between atoms depend on units, so a
-    client that scaled its own columns would send atoms that cannot be compared. An existing file is not replaced.
+    client that scaled its own columns would send atoms that cannot be compared. With --from DATA it also fixes how the
+    data is prepared (reference, filter, types of channels, detrending, transposition, ...), which clients then follow
+    without options of their own. An existing file is not replaced.
     """
+    from fedica.readers import suffix_of
     from fedica.workflow import new_study
 
     with out:
@@ -89,14 +111,19 @@ def new(
             mixing=mixing,
             n_components=components,
             min_samples=min_samples,
+            min_persons=min_persons,
             declare_samples=declare_samples,
+            other_preprocessing=other_preprocessing,
             options=options,
             strengths="yes" if strengths else None,
         )
     out.notes(notes)
     n_features = len(study.features)
+    is_table = source is None or "person" in READERS[suffix_of(source)].uses
+    persons = "" if min_persons is None else " --person COLUMN" if is_table else " --bids"
     if out.result({"path": str(output), "id": study.id, "n_features": n_features}):
         out.lines(
-            f"Study {study.id!r} with {n_features} features: {output}",
-            f"Send it to all clients; each runs: fedica local DATA --study {output.name} -o CLIENT.safetensors",
+            f"Study {study.id!r} with {counted(n_features, 'feature')}: {output}",
+            f"Send it to all clients; each runs: fedica local DATA --study {output.name}{persons} "
+            "-o CLIENT.safetensors",
         )

@@ -18,7 +18,7 @@ from fedica.records import CONTRIBUTION_FIELDS, Aggregate, Terms, check_name
 from fedica.records.fields import READONLY, check_fields
 from fedica.version import __version__
 
-AGGREGATE = FileKind("fedica.aggregate", max_header=4 * 1024 * 1024, max_numbers=20_000_000)
+AGGREGATE = FileKind("fedica.aggregate", max_header=4 * 1024 * 1024, max_numbers=21_000_000)
 WITHHELD = ("n_withheld", "min_support")
 """Metadata of a file from which components are withheld."""
 TERMS = {x.name for x in fields(Terms)} & CONTRIBUTION_FIELDS.keys()

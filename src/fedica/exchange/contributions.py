@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedica.arrays import Array, PathLike
-from fedica.errors import ContributionError, FormatError, InputError
+from fedica.errors import FormatError, InputError
 from fedica.exchange.field_values import read_value, write_value
 from fedica.exchange.files import read_bounded, sha256, write_atomic
-from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, parse, require_tensor
-from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, check_signature_fields, sign
-from fedica.records import CONTRIBUTION_FIELDS, Contribution, check_client
+from fedica.exchange.format import Container, FileKind, common_metadata, require_tensor
+from fedica.exchange.signatures import SigningKey, TrustedKeys
+from fedica.exchange.signed import message_chunks, read_message
+from fedica.records import CONTRIBUTION_FIELDS, Contribution
 from fedica.records.fields import Form
 from fedica.text import MAX_PATH, show_text
 
-CONTRIBUTION = FileKind("fedica.contribution", 4 * 1024 * 1024, max_numbers=10_000_000, versions=("1", "2"))
+CONTRIBUTION = FileKind("fedica.contribution", 4 * 1024 * 1024, max_numbers=11_000_000, versions=("1", "2"))
 NORM_TOL = 1e-6
 """How far the norm of an atom in a file may be from one."""
 COMMON_FIELDS = ("format", "version", "fedica", "key", "signature")
@@ -78,7 +78,9 @@ class Received:
     provenance: Provenance
 
 
-def write_contribution(contribution: Contribution, path: PathLike, *, key: SigningKey | None = None) -> None:
+def write_contribution(
+    contribution: Contribution, path: PathLike, *, key: SigningKey | None = None, float32: bool = False
+) -> None:
     """Write a contribution to one file, whole or not at all.
 
     Parameters
@@ -89,16 +91,18 @@ def write_contribution(contribution: Contribution, path: PathLike, *, key: Signi
         The file; an older one is replaced.
     key : SigningKey, optional
         The client's key, from `read_signing_key`; the file is then signed.
+    float32 : bool
+        Whether the atoms are written in single precision: half the size, and an error of 6e-8 of each entry.
     """
-    write_atomic(path, _chunks(contribution, key))
+    write_atomic(path, _chunks(contribution, key, float32=float32))
 
 
-def contribution_to_bytes(contribution: Contribution, *, key: SigningKey | None = None) -> bytes:
+def contribution_to_bytes(contribution: Contribution, *, key: SigningKey | None = None, float32: bool = False) -> bytes:
     """Return the bytes that `write_contribution` writes."""
-    return b"".join(_chunks(contribution, key))
+    return b"".join(_chunks(contribution, key, float32=float32))
 
 
-def next_serial(contribution: Contribution, path: PathLike) -> int | None:
+def next_serial(contribution: Contribution, path: PathLike, *, float32: bool = False) -> int | None:
     """Return the number of a message that replaces the client's last one in a file.
 
     One more than the last one has; the same number if it says the same, so that equal inputs give equal bytes; ``None``
@@ -110,7 +114,8 @@ def next_serial(contribution: Contribution, path: PathLike) -> int | None:
         return None
     if last.client != contribution.client:
         return None
-    same = contribution_to_bytes(replace(contribution, serial=last.serial)) == contribution_to_bytes(last)
+    now = contribution_to_bytes(replace(contribution, serial=last.serial), float32=float32)
+    same = contribution_to_bytes(contribution_from_bytes(now)) == contribution_to_bytes(last)
     return last.serial if same else (last.serial or 0) + 1
 
 
@@ -149,16 +154,10 @@ def receive(path: PathLike, *, trusted: TrustedKeys | None = None) -> Received:
 
 def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = None) -> Received:
     """Read a contribution from bytes, and tell where it came from."""
-    container = parse(data, CONTRIBUTION, source)
-    client = client_of(container)
-    with naming_client(client, source):
-        if trusted is not None:
-            check_signature(container, data, client, trusted)
-        check_signature_fields(container.metadata)
-        contribution = _contribution(container, client)
+    contribution, container = read_message(data, CONTRIBUTION, _contribution, source=source, trusted=trusted)
     key = container.metadata.get("key")
     provenance = Provenance(
-        client,
+        contribution.client,
         contribution.n_samples,
         source,
         len(data),
@@ -170,49 +169,31 @@ def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = Non
     return Received(contribution, provenance)
 
 
-@contextlib.contextmanager
-def naming_client(client: str, source: str) -> Iterator[None]:
-    """Turn what goes wrong inside into an error that names the client and starts with the source."""
-    try:
-        yield
-    except InputError as error:
-        sentence = str(error) if str(error).startswith(source) else f"{source}: {error}"
-        raise ContributionError(sentence, client, kind=error.kind, numbers=error.numbers) from error
+def _chunks(contribution: Contribution, key: SigningKey | None, *, float32: bool) -> list[bytes | memoryview]:
+    return message_chunks(
+        CONTRIBUTION,
+        contribution.client,
+        lambda: _content(contribution, float32=float32),
+        _contribution,
+        key=key,
+        float32=float32,
+    )
 
 
-def _chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:
-    with naming_client(contribution.client, f"client {contribution.client!r}"):
-        return _checked_chunks(contribution, key)
-
-
-def _checked_chunks(contribution: Contribution, key: SigningKey | None) -> list[bytes | memoryview]:
+def _content(contribution: Contribution, *, float32: bool) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """Return the metadata and the tensors of a file."""
     clash = sorted(RESERVED & contribution.extra.keys())
     if clash:
         raise InputError(f"extra metadata may not be called {clash[0]!r}: the format uses that name. Rename it.")
-    client, metadata, tensors = contribution.client, {**contribution.extra, **common_metadata(CONTRIBUTION)}, {}
+    metadata, tensors = {**contribution.extra, **common_metadata(CONTRIBUTION)}, {}
     for name, field in CONTRIBUTION_FIELDS.items():
         value = getattr(contribution, name)
         if field.is_tensor and value is not None:
-            tensors[name] = value
+            narrow = float32 and field.form is Form.TENSOR_OR_F32
+            tensors[name] = value.astype(np.float32) if narrow else value
         elif value is not None:
-            metadata[name] = write_value(field.form, value, f"client {client!r}: {name}")
-    container = Container(f"client {client!r}", metadata, tensors)
-    _contribution(container, client)  # refuse to write what a reader would refuse
-    if key is not None:
-        container = sign(container, client, key)
-    return chunks_within(CONTRIBUTION, container.metadata, container.tensors)
-
-
-def client_of(container: Container) -> str:
-    """Return the client that a message says it is from."""
-    if "client" not in container.metadata:
-        raise FormatError(
-            f"{container.source}: the metadata field 'client' is missing: a contribution says who sends it."
-        )
-    try:
-        return check_client(container.metadata["client"], "a client's name")
-    except InputError as error:
-        raise FormatError(f"{container.source}: {error}") from error
+            metadata[name] = write_value(field.form, value, f"client {contribution.client!r}: {name}")
+    return metadata, tensors
 
 
 def _contribution(container: Container, client: str) -> Contribution:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import IntArray, PathLike
+from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
 from fedica.exchange.aggregates import read_terms, terms_metadata
 from fedica.exchange.field_values import read_whole_number
@@ -50,8 +50,8 @@ TRUST_TENSORS = {
     "influence": ("F64", "K"),
 }
 MEDIAN_GAP = ("F64", "r")
-WEIGHTED_SUPPORT = ("I64", "r")
-REPLICATES = ("BOOL", "r")
+OPTIONAL_TENSORS = {"weighted_support": ("I64", "r"), "replicates": ("BOOL", "r"), "explained_variance": ("F64", "Kr")}
+"""Fields of an aggregate that may be ``None``: files of 0.1.0 have none of them."""
 REFINEMENT_TENSORS = {"turned": ("F64", "r"), "scale": ("F64", "r")}
 
 
@@ -141,10 +141,8 @@ def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
         metadata["kmeans_objective"] = _number_text(certificate.kmeans_objective)
         metadata["kmeans_lower_bound"] = _number_text(certificate.kmeans_lower_bound)
         tensors["median_gap"] = certificate.median_gap
-    if aggregate.weighted_support is not None:
-        tensors["weighted_support"] = aggregate.weighted_support
-    if aggregate.replicates is not None:
-        tensors["replicates"] = aggregate.replicates
+    optional = {name: getattr(aggregate, name) for name in OPTIONAL_TENSORS}
+    tensors |= {name: array for name, array in optional.items() if array is not None}
     if (refinement := aggregate.refinement) is not None:
         metadata |= {
             "refinement_round": str(refinement.round),
@@ -188,8 +186,7 @@ def _aggregate(container: Container) -> Aggregate:
         options=options,
         terms=read_terms(container.metadata, sizes["d"]),
         certificate=_certificate(container, sizes),
-        weighted_support=_weighted_support(container, sizes),
-        replicates=_tensor(container, "replicates", *REPLICATES, sizes) if "replicates" in container.tensors else None,
+        **_optional(container, sizes),
         refinement=_refinement(container, sizes),
     )
 
@@ -215,12 +212,13 @@ def _refinement(container: Container, sizes: dict[str, int]) -> Refinement | Non
     )
 
 
-def _weighted_support(container: Container, sizes: dict[str, int]) -> IntArray | None:
-    if "weighted_support" not in container.tensors:  # as in a file of 0.1.0
-        return None
-    counts: IntArray = _tensor(container, "weighted_support", *WEIGHTED_SUPPORT, sizes)
-    _check_range(container, "weighted_support", counts, 0, sizes["K"])
-    return counts
+def _optional(container: Container, sizes: dict[str, int]) -> dict[str, Any]:
+    """Return those of the optional tensors that a file has."""
+    specs = OPTIONAL_TENSORS.items()
+    found = {name: _tensor(container, name, *spec, sizes) for name, spec in specs if name in container.tensors}
+    if "weighted_support" in found:
+        _check_range(container, "weighted_support", found["weighted_support"], 0, sizes["K"])
+    return found
 
 
 def _trust(container: Container, clients: tuple[str, ...], sizes: dict[str, int]) -> Trust | None:

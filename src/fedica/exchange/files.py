@@ -96,6 +96,13 @@ def write_new(path: PathLike, chunks: Iterable[bytes | memoryview], *, mode: int
         raise
 
 
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner alone whatever the umask."""
+    if not folder.is_dir():
+        make_private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def check_output(path: PathLike, inputs: Iterable[PathLike | object | None] = (), *, folder: bool = False) -> None:
     """Refuse an output that cannot be written, or that would destroy something, before any work is done.
 

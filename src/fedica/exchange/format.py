@@ -40,7 +40,7 @@ class FileKind:
 
     name: str  # the metadata field format
     max_header: int  # most bytes of its header
-    max_numbers: int  # most numbers in all its tensors together
+    max_numbers: int  # most numbers in all its tensors together; one of F32 counts half
     versions: tuple[str, ...] = ("1",)  # the versions of the format that are read; the last one is written
 
     @property
@@ -83,11 +83,15 @@ def serialise(metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) 
 
 
 def chunks_within(
-    kind: FileKind, metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]
+    kind: FileKind, metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]], *, float32: bool = False
 ) -> list[bytes | memoryview]:
-    """Return the canonical bytes, in chunks, if a reader of this kind will take them."""
-    chunks = serialise(metadata, {name: _widened(array) for name, array in tensors.items()})
-    n_header, n_numbers = len(chunks[0]) - 8, sum(array.size for array in tensors.values())
+    """Return the canonical bytes, in chunks, if a reader of this kind will take them.
+
+    float32 : whether arrays in single precision stay so; else they are widened.
+    """
+    written = tensors if float32 else {name: _widened(array) for name, array in tensors.items()}
+    chunks = serialise(metadata, written)
+    n_header, n_numbers = len(chunks[0]) - 8, sum(_counted(array.size, array.dtype) for array in written.values())
     if n_header > kind.max_header or n_numbers > kind.max_numbers:
         raise FormatError(
             f"a {kind.name} file takes {kind.max_header} bytes of names and metadata and {kind.max_numbers} numbers; "
@@ -176,8 +180,13 @@ def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype("<f8", casting="safe", copy=False)
 
 
+def _counted(n_numbers: int, dtype: np.dtype[Any]) -> int:
+    """Return for how many numbers these count in the limits: those in single precision for half."""
+    return (n_numbers + 1) // 2 if dtype == np.float32 else n_numbers
+
+
 def _widened(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array with float32 numbers as float64: fedica reads F32, and writes F64."""
+    """Return the array with float32 numbers as float64."""
     return array.astype(np.float64) if array.dtype == np.float32 else array
 
 
@@ -207,7 +216,7 @@ def _check_layout(specs: Mapping[str, TensorSpec], n_data: int, kind: FileKind, 
         if spec.dtype not in DTYPES:
             raise FormatError(f"{source}: tensor {name!r} must be one of {', '.join(DTYPES)}; got {spec.dtype!r}.")
         count = math.prod(spec.shape)
-        n_numbers += count
+        n_numbers += _counted(count, DTYPES[spec.dtype])
         if n_numbers > kind.max_numbers:
             raise FormatError(
                 f"{source}: a {kind.name} file holds at most {kind.max_numbers} numbers; tensor {name!r} claims the "

@@ -12,6 +12,7 @@ from fedica.errors import ContributionError, FedicaError, InputError
 from fedica.exchange.contributions import Received, receive
 from fedica.exchange.files import real_path
 from fedica.exchange.signatures import TrustedKeys
+from fedica.progress import counting
 from fedica.records import Rejection
 
 SUFFIX = ".safetensors"
@@ -43,13 +44,14 @@ def read_contributions(
 def read_each(paths: PathLike | Iterable[PathLike], read: Callable[[Path], Message]) -> Iterator[Message | Rejection]:
     """Read files, and the ``*.safetensors`` files of folders, one by one; what one raises becomes a rejection."""
     seen: set[Path] = set()
-    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        for file in _files(Path(path)):
-            if isinstance(file, Rejection):
-                yield file
-            elif (place := _place(file)) not in seen:
-                seen.add(place)
-                yield _read_one(file, read)
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    files = [file for path in given for file in _files(Path(path))]
+    for file in counting(files, len(files)):
+        if isinstance(file, Rejection):
+            yield file
+        elif (place := _place(file)) not in seen:
+            seen.add(place)
+            yield _read_one(file, read)
 
 
 def _files(path: Path) -> Iterator[Path | Rejection]:

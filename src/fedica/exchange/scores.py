@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fedica.arrays import PathLike
+from fedica.arrays import Array, PathLike
 from fedica.errors import FormatError
-from fedica.exchange.contributions import client_of, naming_client
 from fedica.exchange.field_values import read_value, write_value
 from fedica.exchange.files import read_bounded, write_atomic
-from fedica.exchange.format import Container, FileKind, chunks_within, common_metadata, declared, parse, require_tensor
+from fedica.exchange.format import Container, FileKind, common_metadata, declared, require_tensor
 from fedica.exchange.intake import read_each
-from fedica.exchange.signatures import SigningKey, TrustedKeys, check_signature, check_signature_fields, sign
+from fedica.exchange.signatures import SigningKey, TrustedKeys
+from fedica.exchange.signed import message_chunks, read_message
 from fedica.records import Rejection, Scores
 from fedica.records.fields import Form
 from fedica.text import MAX_PATH, show_text
@@ -71,13 +71,7 @@ def read_scores(path: PathLike, *, trusted: TrustedKeys | None = None) -> Scores
 
 def scores_from_bytes(data: bytes, *, source: str = "scores", trusted: TrustedKeys | None = None) -> Scores:
     """Return the second message that the bytes hold, checked as by `read_scores`; errors start with ``source``."""
-    container = parse(data, SCORES, source)
-    client = client_of(container)
-    with naming_client(client, source):
-        if trusted is not None:
-            check_signature(container, data, client, trusted)
-        check_signature_fields(container.metadata)
-        return _scores(container, client)
+    return read_message(data, SCORES, _scores, source=source, trusted=trusted)[0]
 
 
 def read_second_messages(
@@ -88,16 +82,15 @@ def read_second_messages(
 
 
 def _chunks(scores: Scores, key: SigningKey | None) -> list[bytes | memoryview]:
-    client, what = scores.client, f"client {scores.client!r}"
-    with naming_client(client, what):
-        told = declared({"client": client, "study": scores.study, "nonlinearity": NONLINEARITY})
-        values = {n: write_value(form, getattr(scores, n), f"{what}: {n}") for n, form in FORMS.items()}
-        metadata = {**common_metadata(SCORES), **told, **values}
-        container = Container(what, metadata, {name: getattr(scores, name) for name in TENSORS})
-        _scores(container, client)  # refuse to write what a reader would refuse
-        if key is not None:
-            container = sign(container, client, key)
-        return chunks_within(SCORES, container.metadata, container.tensors)
+    return message_chunks(SCORES, scores.client, lambda: _content(scores), _scores, key=key)
+
+
+def _content(scores: Scores) -> tuple[dict[str, str], dict[str, Array]]:
+    """Return the metadata and the tensors of a file."""
+    told = declared({"client": scores.client, "study": scores.study, "nonlinearity": NONLINEARITY})
+    who = f"client {scores.client!r}"
+    values = {name: write_value(form, getattr(scores, name), f"{who}: {name}") for name, form in FORMS.items()}
+    return {**common_metadata(SCORES), **told, **values}, {name: getattr(scores, name) for name in TENSORS}
 
 
 def _scores(container: Container, client: str) -> Scores:

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
-from fedica.exchange.files import cannot_write, file_name, read_bounded, sync_folder, write_new
+from fedica.exchange.files import PRIVATE, cannot_write, file_name, read_bounded, sync_folder, write_new
 from fedica.exchange.format import Container, is_canonical, serialise
 from fedica.exchange.json_files import plain_bytes, read_plain
 from fedica.records import Reason, check_client
@@ -135,7 +135,7 @@ def keygen(client: str, folder: PathLike) -> tuple[Path, Path]:
         stem.parent.mkdir(parents=True, exist_ok=True)
         write_new(private, [pem], mode=0o600)
         try:
-            write_new(public, [card])
+            write_new(public, [card], mode=PRIVATE)
         except BaseException:
             private.unlink()  # half of a pair is of no use, and would stand in the way
             raise

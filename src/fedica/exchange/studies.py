@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from fedica.arrays import PathLike
@@ -20,8 +21,11 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "mixing": (str,),
     "n_components": (int,),
     "min_samples": (int,),
+    "min_persons": (int,),
     "declare_samples": (str,),
     "grid": (str,),
+    "preprocessing": (dict,),
+    "other_preprocessing": (str,),
     "strengths": (str,),
     "features": (list,),
 }
@@ -40,7 +44,9 @@ def write_study(study: Study, path: PathLike) -> None:
     """
     what = f"study {study.id!r}"
     fields = {"format": STUDY, "version": VERSION} | {
-        name: value for name in _FIELDS if name != "features" and (value := getattr(study, name)) is not None
+        name: dict(value) if isinstance(value, Mapping) else value
+        for name in _FIELDS
+        if name != "features" and (value := getattr(study, name)) is not None
     }
     head = "".join(f"  {json_text(name, what)}: {json_text(value, what)},\n" for name, value in fields.items())
     lines = ",\n".join(f"    {json_text(feature, what)}" for feature in _features_of(study))

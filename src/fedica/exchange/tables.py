@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from fedica.arrays import BoolArray
+from fedica.arrays import Array, BoolArray
 from fedica.exchange.aggregates import PublicAggregate
 from fedica.exchange.contributions import Provenance
 from fedica.records import Aggregate, Rejection
@@ -25,8 +25,13 @@ Cell = str | int | float | bool | None
 
 def mixing_table(aggregate: Aggregate | PublicAggregate) -> bytes:
     """One row per feature: its name, and its entry in every component."""
-    rows = zip(feature_names(aggregate), aggregate.mixing.tolist(), strict=True)
-    return _csv(["feature", *component_names(aggregate)], ([name, *row] for name, row in rows))
+    return columns_table(feature_names(aggregate), component_names(aggregate), aggregate.mixing)
+
+
+def columns_table(features: Sequence[str], columns: Sequence[str], values: Array) -> bytes:
+    """One row per feature: its name, and its entry in every column of the values, (d, m)."""
+    rows = zip(features, values.tolist(), strict=True)
+    return _csv(["feature", *columns], ([name, *row] for name, row in rows))
 
 
 def feature_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
@@ -40,7 +45,7 @@ def component_names(aggregate: Aggregate | PublicAggregate) -> tuple[str, ...]:
 
 
 def components_table(aggregate: Aggregate, published: BoolArray) -> bytes:
-    """One row per component: who supports it, how well its atoms agree, and whether it is published."""
+    """One row per component: who supports it, how well its atoms agree, whether it is published, what it explains."""
     header = ["component", "support", "spread_degrees", "centre_norm", "degenerate", "median_gap"]
     header += ["weighted_support", "published", "replicates"]
     norms = np.linalg.norm(aggregate.centres, axis=0).tolist()
@@ -50,11 +55,22 @@ def components_table(aggregate: Aggregate, published: BoolArray) -> bytes:
     support, spread = aggregate.support.tolist(), aggregate.spread.tolist()
     counts = [None] * len(gaps) if aggregate.weighted_support is None else aggregate.weighted_support.tolist()
     replicates = [None] * len(gaps) if aggregate.replicates is None else aggregate.replicates.tolist()
-    rows = zip(support, spread, norms, gaps, counts, published.tolist(), replicates, strict=True)
+    columns, explained = _explained_variance(aggregate)
+    rows = zip(support, spread, norms, gaps, counts, published.tolist(), replicates, explained, strict=True)
     return _csv(
-        header,
-        ([a, *row[:3], a in degenerate, *row[3:]] for a, row in enumerate(rows)),
+        [*header, *columns],
+        ([a, *row[:3], a in degenerate, *row[3:-1], *row[-1]] for a, row in enumerate(rows)),
     )
+
+
+def _explained_variance(aggregate: Aggregate) -> tuple[list[str], list[list[Cell]]]:
+    """Return the names of the columns on explained variance, in all and of each client that told, and their rows."""
+    in_all, shares = aggregate.explained_in_all, aggregate.explained_variance
+    if in_all is None or shares is None:
+        return ["explained_variance"], [[None]] * aggregate.n_components
+    told = np.flatnonzero(np.isfinite(shares).all(axis=1)).tolist()
+    columns = ["explained_variance", *(cell_text(f"explained_variance of {aggregate.clients[k]}") for k in told)]
+    return columns, np.column_stack([in_all, shares[told].T]).tolist()
 
 
 def clients_table(aggregate: Aggregate, provenance: Mapping[str, Provenance]) -> bytes:

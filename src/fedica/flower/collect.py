@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +39,14 @@ class Answer:
     node: int
     message: Message | None
     reason: str = ""
+
+    @property
+    def node_digits(self) -> str:
+        """The last four digits of the node's number, for tables and sentences.
+
+        The whole number is never shown: whoever knows it, and has a node key, can fetch that node's messages.
+        """
+        return f"{self.node % 10_000:04d}"
 
 
 @dataclass
@@ -76,13 +84,14 @@ def wait_for_nodes(grid: Any, *, min_nodes: int, expected: int, seconds: float) 
     return nodes
 
 
-def collect(grid: Any, messages: Iterable[Message], *, seconds: float) -> list[Answer]:
-    """Send the messages, one per node, and return one answer per node after ``seconds`` at the latest.
+def collect(grid: Any, messages: Iterable[Message], *, seconds: float) -> Iterator[Answer]:
+    """Send the messages, one per node, and yield one answer per node as they arrive, after ``seconds`` at the latest.
 
-    Answers are sorted by node; a second reply to the same message is never taken.
+    A second reply to the same message is never taken.
     """
     deadline = time.monotonic() + seconds
-    pending, answers = _send(grid, list(messages))
+    pending, unreached = _send(grid, list(messages))
+    yield from unreached
     pulls = _Pulls(grid, pending, deadline)
     while pending and (left := deadline - time.monotonic()) > 0:
         pulled = pulls.next(left)
@@ -92,11 +101,10 @@ def collect(grid: Any, messages: Iterable[Message], *, seconds: float) -> list[A
         if answer is None:
             pulls.again(pulled.message_id)
         else:
-            answers.append(answer)
             del pending[pulled.message_id]
+            yield answer
     for message_id, entry in pending.items():
-        answers.append(Answer(entry.node, None, _silence(entry, seconds, announced=pulls.is_long(message_id))))
-    return sorted(answers, key=lambda answer: answer.node)
+        yield Answer(entry.node, None, _silence(entry, seconds, announced=pulls.is_long(message_id)))
 
 
 def _send(grid: Any, messages: list[Message]) -> tuple[dict[str, _Pending], list[Answer]]:

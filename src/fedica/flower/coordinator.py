@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,8 @@ from fedica.records import check_client
 COORDINATOR = "FEDICA_COORDINATOR"
 """Environment variable of the SuperLink: path of the coordinator's file of settings."""
 _MAX_KEY_FILE = 16 * 1024
+_WORDS = re.compile(r"""(?:'[^']*'|"[^"]*"|\S)+""")
+"""Words of a text; one may hold spaces between quotes."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +37,17 @@ class Coordinator:
 
     results: Path  # folder in which every run makes a folder of its own
     study: Path | None = None  # contributions to another one are refused
+    signing_key: Path | None = None  # the coordinator's private key, with which it signs what it sends
     trust_keys: Path | None = None  # folder of public signing keys: only contributions that they signed are taken
     node_keys: Path | None = None  # folder of the clients' public node keys, CLIENT.pub
     min_clients: int = 2  # fewest clients of a result; a run may ask for more, not for fewer
     min_support: int = MIN_SUPPORT  # components in which fewer clients count are not sent back; 1: all are
+    max_megabytes: int = 256  # most that a node may send in a run
 
     def __post_init__(self) -> None:
         check_int(self.min_clients, "min-clients", minimum=1)
         check_int(self.min_support, "min-support", minimum=1)
+        check_int(self.max_megabytes, "max-megabytes", minimum=1)
 
 
 @dataclass(frozen=True)
@@ -52,24 +59,29 @@ class RunSettings:
     """
 
     components: int = 0
-    method: str = "consensus"
+    method: str = "auto"
     affinity: str = "auto"
     weights: str = ""
+    rounds: int = 1  # messages of each client; from the second on they refine the result
     random_state: int = 0
     fail_on: str = ""
     require_all: bool = False
     min_clients: int = 2
-    expect_clients: int = 0  # connected clients to wait for before any is asked; 0: as many as min_clients
+    expect_clients: int = 0  # connected clients to wait for before any is asked; 0: all that are registered
     wait_seconds: float = 60.0  # how long to wait for them,
-    deadline_seconds: float = 3600.0  # for contributions,
+    deadline_seconds: float = 3600.0  # for the messages of each round,
     return_seconds: float = 3600.0  # and for the clients to apply the aggregate and confirm it
+    resume: str = ""  # the folder of an interrupted run, such as run-7, which is finished with its own settings
 
     def __post_init__(self) -> None:
         for name in ("components", "random_state", "expect_clients"):
             check_int(getattr(self, name), name.replace("_", "-"), minimum=0)
-        check_int(self.min_clients, "min-clients", minimum=1)
+        for name in ("rounds", "min_clients"):
+            check_int(getattr(self, name), name.replace("_", "-"), minimum=1)
         for name in ("wait_seconds", "deadline_seconds", "return_seconds"):
             check_number(getattr(self, name), name.replace("_", "-"), above=0)
+        if self.resume and not re.fullmatch(r"run-\d+(-\d+)?", self.resume):
+            raise OptionError(f"resume must be the folder of a run, such as run-7; got {self.resume[:80]!r}.")
 
 
 def read_coordinator() -> Coordinator:
@@ -89,6 +101,21 @@ def read_run_settings(run_config: Mapping[str, Any]) -> RunSettings:
         return make_settings(run_config, RunSettings)
     except OptionError as error:
         raise OptionError(f"--run-config: {error}") from error
+
+
+def parse_run_settings(text: str) -> dict[str, Any]:
+    """Return the settings of a run from a text like ``components=10 method="group"``, checked by name and kind."""
+    values: dict[str, Any] = {}
+    for word in _WORDS.findall(text):
+        name, _, value = word.partition("=")
+        try:
+            values |= tomllib.loads(f"{name} = {value}")
+        except tomllib.TOMLDecodeError as error:
+            raise OptionError(
+                f"settings of a run are NAME=VALUE, with spaces between them and quotes around text; got {word!r}."
+            ) from error
+    make_settings(values, RunSettings)
+    return values
 
 
 def read_node_keys(folder: PathLike) -> dict[bytes, str]:

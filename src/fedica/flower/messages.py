@@ -16,8 +16,10 @@ from fedica.errors import FormatError
 from fedica.text import list_names
 
 CONTRIBUTION_TYPE = "train.contribution"
+SCORES_TYPE = "train.scores"
 AGGREGATE_TYPE = "query.aggregate"
 CONTRIBUTION = "contribution"
+SCORES = "scores"
 AGGREGATE = "aggregate"
 REQUEST = "request"
 REFUSAL = "refusal"

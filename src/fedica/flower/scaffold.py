@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from base64 import b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -12,10 +14,12 @@ from jinja2 import Environment, StrictUndefined
 
 from fedica.arrays import PathLike, check_int
 from fedica.errors import InputError
-from fedica.exchange import as_study
-from fedica.exchange.files import cannot_write, write_new
+from fedica.exchange import as_study, read_public_key, read_trusted_keys
+from fedica.exchange.files import PRIVATE, cannot_write, make_private_folder, write_new
+from fedica.flower.apps import page_fingerprint
 from fedica.flower.certs import Certificates, make_empty_folder
 from fedica.flower.coordinator import RunSettings, read_node_keys
+from fedica.text import list_names
 from fedica.version import __version__
 
 FLEET_PATHS = (
@@ -31,6 +35,9 @@ FLEET_PATHS = (
     "confirm-message-received",
 )
 """The requests that a node with a key sends to the SuperLink."""
+PROXY_PAGES = ("nginx.conf", "proxy.crt", "proxy.key", "inner-ca.crt")
+"""The files of the folder ``proxy`` that fedica writes."""
+_CONTAINER = ("Containerfile", "compose.yaml", "compose.client.yaml")
 _UNQUOTABLE = frozenset("\"'\\$;{}\n\r\t")
 _DEFAULT_MAX_COMPONENTS, _DEFAULT_MIN_SAMPLES = 20, 1000
 """Limits in the clients' policies where no study sets them."""
@@ -65,22 +72,23 @@ def write_federation(folder: PathLike, federation: Federation, *, study: PathLik
     target = Path(folder).resolve()
     if _UNQUOTABLE & set(str(target)):
         raise InputError(f"{target}: configurations cannot quote this path. Choose another folder.")
-    pages = _pages(target, federation, study)
+    pages = federation_pages(target, federation, study)
     try:
         make_empty_folder(target)
         for name, page in pages.items():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            write_new(target / name, [page.encode()])
+            make_private_folder((target / name).parent)
+            write_new(target / name, [page], mode=PRIVATE)
     except OSError as error:
         raise cannot_write(error.filename or target, error) from error
     return [target / name for name in pages]
 
 
-def _pages(target: Path, federation: Federation, study: PathLike | None) -> dict[str, str]:
+def federation_pages(target: Path, federation: Federation, study: PathLike | None) -> dict[str, bytes]:
     """Return the text of each file of the federation's folder, by its name."""
     certificates = Certificates(federation.certs.resolve())
     keys = {client: b64encode(pem).decode() for pem, client in read_node_keys(certificates.nodes).items()}
     agreed = as_study(study)
+    _check_signing_keys(certificates, keys)
     values = {
         "version": __version__,
         "federation": federation,
@@ -88,25 +96,49 @@ def _pages(target: Path, federation: Federation, study: PathLike | None) -> dict
         "certificates": certificates,
         "study": None if study is None else Path(study).resolve(),
         "defaults": RunSettings(),
-        "n_clients": len(keys),
         "keys": sorted(keys.items()),
+        "coordinator_key": read_public_key(certificates.coordinator.with_suffix(".pub"))[1],
         "paths": FLEET_PATHS,
-        "folder": target / "coordinator",
+        "proxy": target / "proxy",
+        "proxy_pages": PROXY_PAGES,
+        "target": target,
+        "simulation": False,  # whose clients have no keys
+        "program": Path(sys.executable).with_name("fedica"),
         "max_components": (agreed and agreed.n_components) or _DEFAULT_MAX_COMPONENTS,
         "min_samples": agreed.min_samples if agreed else _DEFAULT_MIN_SAMPLES,
     }
+    app = _page("app.toml", values)
+    values["app_fingerprint"] = page_fingerprint(app)
     return {
         "federation.toml": _page("federation.toml", values),
-        "app/pyproject.toml": _page("app.toml", values),
+        "app/pyproject.toml": app,
         "coordinator/coordinator.toml": _page("coordinator.toml", values),
-        "coordinator/nginx.conf": _page("nginx.conf", values),
+        "coordinator/simulation.toml": _page("coordinator.toml", {**values, "simulation": True}),
         "coordinator/flower/config.toml": _page("flower.toml", values),
+        "proxy/nginx.conf": _page("nginx.conf", values),
+        "systemd/fedica-superlink.service": _page("superlink.service", values),
+        "systemd/fedica-proxy.service": _page("proxy.service", values),
+        "systemd/fedica-client@.service": _page("client.service", values),
+        "systemd/fedica-proxy.logrotate": _page("logrotate", values),
+        **{f"container/{name}": _page(name, values) for name in _CONTAINER},
+        **{f"proxy/{path.name}": path.read_bytes() for path in (*certificates.proxy, certificates.inner_ca)},
         **{f"clients/{client}.toml": _page("policy.toml", {**values, "client": client}) for client in sorted(keys)},
     }
 
 
-def _page(name: str, values: dict[str, Any]) -> str:
+def _check_signing_keys(certificates: Certificates, clients: Iterable[str]) -> None:
+    """Refuse a client without a signing key: what it sent would be left out."""
+    trusted = read_trusted_keys(certificates.signing)
+    missing = sorted(set(clients) - set(trusted))
+    if missing:
+        raise InputError(
+            f"{certificates.signing}: there is no public signing key of {list_names(missing)}. A client makes its "
+            f"own (fedica keygen {missing[0]}) and sends the public half, {missing[0]}.pub, which belongs here."
+        )
+
+
+def _page(name: str, values: dict[str, Any]) -> bytes:
     text = files("fedica.flower").joinpath("templates", name).read_text(encoding="utf-8")
     # Configurations are plain text, not HTML: the values were checked for quotes instead of escaped.
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701
-    return environment.from_string(text).render(values)
+    return environment.from_string(text).render(values).encode()

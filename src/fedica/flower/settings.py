@@ -54,6 +54,10 @@ def _value(name: str, value: Any, hint: Any, base: Path | None) -> Any:
         if not isinstance(value, Mapping):
             raise OptionError(f"{name!r} must be a table of settings, [{name}]; got {value!r}.")
         return make_settings(value, hint, base=base)
+    if hint == tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise OptionError(f"the setting {name!r} must be a list of texts; got {value!r}.")
+        return tuple(value)
     wanted = next(x for x in (bool, int, float, str, Path) if x in (hint, *getattr(hint, "__args__", ())))
     if wanted is Path and isinstance(value, str) and value:
         return (base or Path()) / value

@@ -1,5 +1,6 @@
 """Independent component analysis of blocks of samples: whitening, moments and solvers, from data to a rotation."""
 
+from fedica.ica.doubt import Doubt
 from fedica.ica.moments import FourthMoments
 from fedica.ica.rotation import Rotation
 from fedica.ica.solvers import SOLVERS, Solver, check_fits_memory
@@ -18,6 +19,7 @@ from fedica.ica.whitening import (
 
 __all__ = [
     "SOLVERS",
+    "Doubt",
     "FourthMoments",
     "MomentStream",
     "Rotation",

@@ -1,20 +1,28 @@
 """The default solver: FastICA with the logcosh contrast, warm-started on subsamples and finished on all data.
 
-``R <- polar(E[z tanh(R'z)'] - R diag(E[tanh'(R'z)]))`` is an approximate Newton step. Near the optimum every
-step shrinks the error by a factor of the order of 1/sqrt(n), so that most steps can run on few samples: on a subsample,
-then on a larger one, and one or two on all data. One pass draws all subsamples. The result is that of FastICA (logcosh)
-on all data. Sources may be super- or sub-Gaussian.
+``R <- polar(E[z tanh(R'z)'] - R diag(E[tanh'(R'z)]))`` is an approximate Newton step. Near the optimum of independent
+sources every step shrinks the error by a factor of the order of 1/sqrt(n), so that most steps can run on few samples:
+on a subsample, then on a larger one, and one or two on all data. One pass draws all subsamples. Where these steps do
+not settle, as on recordings whose contrast is nearly flat in some directions, Newton steps with the exact curvature of
+the subsample follow (`descent`). The result is that of FastICA (logcosh) on all data. Sources may be super- or
+sub-Gaussian.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from fedica.arrays import Array
+from fedica.ica.contrast import Slope, slope_at
+from fedica.ica.descent import descend
+from fedica.ica.doubt import Doubt, undetermined
 from fedica.ica.rotation import Rotation, column_steps, convergence_warning, polars, random_rotation, subsample_size
+from fedica.ica.sampling_error import gradient_errors, typical_error
 from fedica.ica.whitened import Whitened, logcosh
 
 GROWTH = 8
@@ -25,58 +33,80 @@ MAX_SUBSAMPLE_BYTES = 2**27
 """The largest subsample held in memory, in single precision."""
 MAX_WARM_STEPS = 30
 """Steps on a subsample, whose optimum is not sought exactly."""
-PATIENCE = 8
-"""A subsample whose columns still turn freely after this many steps is left for a larger one, if there is one."""
+PATIENCE = 12
+"""A subsample whose columns still turn freely after this many steps is left for a larger one."""
 FULL_STEPS, STALL, MIN_SHARE = 30, 20, 0.25
 """From step 30 on, steps are halved whenever 20 of them have brought no progress, down to a quarter."""
+MAX_DIRECT = 2**16
+"""Up to so many numbers the steps on all data cost no more than those on a subsample."""
 SHARE_OF_SAMPLING_ERROR = 0.03
 """Without a tolerance, the iteration stops when at most this times sqrt(r / n) is left.
 
 No symmetric ICA has a sampling error much below sqrt(r / n) / 2 per component, so this changes it by 0.2%.
 """
+SHARE_OF_GRADIENT_ERROR = 0.5
+"""Without a tolerance, Newton steps stop when the largest entry of the gradient is at most this times the standard
+error of an entry. Most entries are then a tenth of their standard error or less.
+"""
+SUBSAMPLE_GOAL = 0.1
+"""Newton steps on m samples stop at this over sqrt(m), a fifth of the standard error of independent samples."""
+MAX_DESCENT = 100
+"""Newton steps on a subsample."""
+CURVED_PER_SQUARE = 16
+"""The largest subsample has the curvature of the one before if that has this times r^2 samples: fewer do not converge.
+"""
+NEARLY_GAUSSIAN = 0.05
+"""Pairs whose curvature is above this are determined by the thousands of samples of which subsamples are drawn."""
 GAUSSIAN_LOGCOSH = 0.3745672075
 """E[log cosh g] of a standard normal g."""
 
 
 @dataclass(frozen=True)
 class NewtonRun:
-    """Where Newton steps ended: what is left, in radians, and by what factor a step shrinks it."""
+    """Where Newton steps ended: what is left, in radians, by what factor a step shrinks it, whether that is enough."""
 
     matrix: Array
     n_iter: int
     left: float
     rate: float | None
+    settled: bool
+
+
+_Run = TypeVar("_Run", NewtonRun, Rotation)
 
 
 def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: np.random.Generator) -> Rotation:
-    """Find a stationary point of sum_i E[log cosh((R'z)_i)] over rotations R. data : (n, r), white.
+    """Find a stationary point of sum_i s_i E[log cosh((R'z)_i)] over rotations R. data : (n, r), white.
 
     Samples are read once for the subsamples, and in one or two passes, as a rule, for Newton steps, which ``max_iter``
     bounds. Of the ``n_init`` starts on the smallest subsample the one with the largest total negentropy goes on.
     ``tol=None``: a small share of the sampling error.
     """
     n, r = data.n_samples, data.n_components
-    *small, _ = sizes = stage_sizes(n, r)
     starts = [random_rotation(r, rng) for _ in range(n_init)]
-    n_iter, rate = 0, None
-    for part, size, next_size in zip(data.subsamples(small, rng), small, sizes[1:], strict=True):
-        patience = MAX_WARM_STEPS if size == small[-1] else PATIENCE  # steps on all data cost many times more
-        near = _best([_warm_start(part, start, patience) for start in starts], part)
-        starts, n_iter = [near.matrix], n_iter + near.n_iter
-        # Fluctuations of the Hessian shrink like 1/sqrt(n), and so does the rate of contraction; twice that is safe.
-        rate = None if near.rate is None else 2 * near.rate * np.sqrt(size / next_size)
-    goal = SHARE_OF_SAMPLING_ERROR * np.sqrt(r / n) if tol is None else tol
-    runs = [newton_steps(step_on(data), start, goal=goal, max_iter=max_iter, rate=rate) for start in starts]
-    best = _best(runs, data)
-    converged = best.left <= goal
-    warned = () if converged else (convergence_warning("auto", best.left, goal, max_iter),)
-    return Rotation(best.matrix, n_iter + best.n_iter, best.left, converged, warned)
+    parts = data.subsamples(stage_sizes(n, r)[:-1], rng)
+    runs = [NewtonRun(start, 0, np.inf, None, settled=True) for start in starts]
+    if parts:
+        runs = [_through(parts, starts, _warm_start)]
+    if not runs[0].settled:
+        run = _through(parts, starts, _descend_on)
+        largest = data.subsamples([min(n // 2, MAX_SUBSAMPLE_BYTES // (4 * r))], rng)
+        curved = parts[-1] if parts[-1].n_samples >= CURVED_PER_SQUARE * r * r else None
+        end = _through(largest, [run.matrix], partial(_descend_on, curved=curved))
+        runs, parts = [replace(end, n_iter=run.n_iter + end.n_iter)], largest
+    finish = _Finish(data, parts[-1] if parts else None, tol, max_iter)
+    return _best([finish.run(run) for run in runs], data)
+
+
+def fast_from(data: Whitened, start: Array, *, tol: float | None, max_iter: int) -> Rotation:
+    """Find the stationary point that `fast` ends at from this rotation, (r, r), with steps on all data."""
+    return _Finish(data, None, tol, max_iter).run(NewtonRun(start, 0, np.inf, None, settled=True))
 
 
 def stage_sizes(n: int, r: int) -> list[int]:
     """Return the sizes of the subsamples, in equal ratios of at most `GROWTH`, and n at the end."""
     first = max(subsample_size(r), min(FIRST_PER_SQUARE * r * r, n // GROWTH))
-    if n < 2 * first:
+    if n < 2 * first or n * r <= MAX_DIRECT:
         return [n]
     n_stages = int(np.ceil(np.log(n / first) / np.log(GROWTH)))
     sizes = np.geomspace(first, n, n_stages + 1)[:-1].astype(int).tolist()
@@ -108,13 +138,82 @@ def newton_steps(
         current = _part_of_the_way(current, new, share)
         if left <= goal:
             break
-    return NewtonRun(current, n_iter, left, rate)
+    return NewtonRun(current, n_iter, left, rate, left <= goal)
 
 
-def _warm_start(data: Whitened, start: Array, patience: int) -> NewtonRun:
-    """Take Newton steps on a subsample until they are below its sampling error, or stay large for `patience` steps."""
+def _through(parts: list[Whitened], starts: list[Array], approach: Callable[[Whitened, Array], NewtonRun]) -> NewtonRun:
+    """Approach the optimum of every subsample in turn, from the best start on the first one."""
+    n_iter = 0
+    for part in parts:
+        near = _best([approach(part, start) for start in starts], part)
+        starts, n_iter = [near.matrix], n_iter + near.n_iter
+    return replace(near, n_iter=n_iter)
+
+
+def _descend_on(part: Whitened, start: Array, curved: Whitened | None = None) -> NewtonRun:
+    """Come within the sampling error of a subsample by Newton steps with its curvature, or that of a smaller one."""
+    goal = SUBSAMPLE_GOAL / np.sqrt(part.n_samples)
+    end = descend(part, curved or part, start, goal=goal, tol=0.0, max_iter=MAX_DESCENT)
+    return NewtonRun(end.matrix, end.n_passes, end.turned, None, settled=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Finish:
+    """Steps on all data, by FastICA where they settle, else with the curvature of the largest subsample."""
+
+    data: Whitened
+    part: Whitened | None
+    tol: float | None
+    max_iter: int
+
+    def run(self, start: NewtonRun) -> Rotation:
+        """Return the end of the steps from where those on subsamples ended."""
+        n, r = self.data.n_samples, self.data.n_components
+        goal = SHARE_OF_SAMPLING_ERROR * np.sqrt(r / n) if self.tol is None else self.tol
+        end = self._fastica(start, goal) if start.settled else None
+        if end is None or not (end.converged or end.n_iter == self.max_iter):
+            end = self._descend(start.matrix if end is None else end.matrix, 0 if end is None else end.n_iter, goal)
+        return replace(end, n_iter=start.n_iter + end.n_iter)
+
+    def _fastica(self, start: NewtonRun, goal: float) -> Rotation:
+        """Take FastICA's steps as long as they may settle."""
+        patience = min(self.max_iter, FULL_STEPS if self.part is None else PATIENCE)
+        step_from = FastICAStep(self.data)
+        near = newton_steps(step_from, start.matrix, goal=goal, max_iter=patience, rate=self._rate(start))
+        warned = () if near.settled else (convergence_warning("auto", near.left, goal, self.max_iter),)
+        doubts = self._doubts(near.matrix, step_from.slope) if step_from.slope else ()
+        return Rotation(near.matrix, near.n_iter, near.left, near.settled, warned, doubts)
+
+    def _doubts(self, rotation: Array, slope: Slope) -> tuple[Doubt, ...]:
+        """Name pairs that the data does not tell apart, if two sources are near enough to Gaussian to look for any."""
+        n, r = self.data.n_samples, self.data.n_components
+        if n < 2 * subsample_size(r) or np.sort(np.abs(slope.excess))[:2].mean() > NEARLY_GAUSSIAN:
+            return ()
+        part = self.part or self.data.single_precision()
+        return undetermined(slope.excess, gradient_errors(part, rotation, slope.signs, n))
+
+    def _rate(self, start: NewtonRun) -> float | None:
+        """Predict the contraction on all data: fluctuations of the Hessian shrink like 1/sqrt(n); twice is safe."""
+        if start.rate is None or self.part is None:
+            return None
+        return 2 * start.rate * float(np.sqrt(self.part.n_samples / self.data.n_samples))
+
+    def _descend(self, start: Array, n_iter: int, tol: float) -> Rotation:
+        """Take Newton steps with the curvature of the subsample."""
+        part = self.part or self.data.single_precision()
+        errors = gradient_errors(part, start, slope_at(part, start).signs, self.data.n_samples)
+        goal = SHARE_OF_GRADIENT_ERROR * typical_error(errors) if self.tol is None else 0.0
+        end = descend(self.data, part, start, goal=goal, tol=tol, max_iter=self.max_iter - n_iter)
+        warned = () if end.converged else (convergence_warning("auto", end.turned, tol, self.max_iter),)
+        enough = self.data.n_samples >= 2 * subsample_size(self.data.n_components)
+        pairs = undetermined(end.slope.excess, errors) if enough else ()
+        return Rotation(end.matrix, n_iter + end.n_passes, end.turned, end.converged, warned, pairs)
+
+
+def _warm_start(data: Whitened, start: Array) -> NewtonRun:
+    """Take Newton steps on a subsample until they are below its sampling error, or stay large for `PATIENCE` steps."""
     sampling_error = np.sqrt(data.n_components / data.n_samples)
-    step_from = step_on(data)
+    step_from = FastICAStep(data)
     current, before, n_iter, largest = start, np.inf, 0, 0.0
     for n_iter in range(1, MAX_WARM_STEPS + 1):
         new = step_from(current)
@@ -123,20 +222,24 @@ def _warm_start(data: Whitened, start: Array, patience: int) -> NewtonRun:
         current = new
         # Steps that do not shrink are leaving a saddle, however small they are.
         if typical <= 0.3 * sampling_error and largest <= min(sampling_error, before / 2):
-            return NewtonRun(current, n_iter, largest, largest / before if before < 0.5 else None)
-        if n_iter >= patience and typical > 0.9:
+            return NewtonRun(current, n_iter, largest, largest / before if before < 0.5 else None, settled=True)
+        if n_iter >= PATIENCE and typical > 0.9:
             break
-    return NewtonRun(current, n_iter, largest, None)
+    return NewtonRun(current, n_iter, largest, None, settled=False)
 
 
-def step_on(data: Whitened) -> Callable[[Array], Array]:
-    """Return the approximate Newton step of logcosh on this data."""
+class FastICAStep:
+    """The approximate Newton step of logcosh on this data; it keeps the slope at the last rotation."""
 
-    def step_from(current: Array) -> Array:
-        correlation, slope = data.expect(current, logcosh)
-        return polars(correlation - current * slope)
+    def __init__(self, data: Whitened) -> None:
+        self._data = data
+        self.slope: Slope | None = None
 
-    return step_from
+    def __call__(self, current: Array) -> Array:
+        """Return the rotation that a full step leads to."""
+        correlation, derivative = self._data.expect(current, logcosh)
+        self.slope = Slope.of(current, correlation, derivative)
+        return polars(correlation - current * derivative)
 
 
 def _part_of_the_way(current: Array, new: Array, share: float) -> Array:
@@ -147,7 +250,7 @@ def _part_of_the_way(current: Array, new: Array, share: float) -> Array:
     return polars((1 - share) * current + share * signs * new)
 
 
-def _best(runs: list[NewtonRun], data: Whitened) -> NewtonRun:
+def _best(runs: list[_Run], data: Whitened) -> _Run:
     """Return the run whose components are farthest from Gaussian."""
     return runs[0] if len(runs) == 1 else max(runs, key=lambda run: negentropy(data, run.matrix))
 

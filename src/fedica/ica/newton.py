@@ -11,7 +11,7 @@ from scipy.linalg import expm
 
 from fedica.arrays import Array, polar
 from fedica.ica.moments import FourthMoments
-from fedica.ica.rotation import Rotation, column_steps
+from fedica.ica.rotation import Rotation, antisymmetric, column_steps
 
 
 def newton_ascent(moments: FourthMoments, start: Array, *, tol: float, max_iter: int) -> Rotation:
@@ -49,9 +49,9 @@ def _newton_turn(current: Array, slope: Array, second: Array) -> Array:
 
     def curvature(turn: Array) -> Array:  # minus the Hessian: positive near a maximum
         own = np.matmul(blocks, turn.T[:, :, None])[:, :, 0].T
-        return _antisymmetric(-12.0 * own + 2.0 * (g @ turn + turn @ g))
+        return antisymmetric(-12.0 * own + 2.0 * (g @ turn + turn @ g))
 
-    residual = 4.0 * _antisymmetric(g)
+    residual = 4.0 * antisymmetric(g)
     turn, direction = np.zeros_like(g), residual
     square = first = float(np.sum(residual**2))
     for _ in range(g.shape[0] ** 2):
@@ -72,7 +72,3 @@ def _newton_turn(current: Array, slope: Array, second: Array) -> Array:
 def _at_most_a_radian(turn: Array) -> Array:
     """Scale a turn of more than a radian down to one."""
     return turn / max(1.0, float(np.linalg.norm(turn, 2)))
-
-
-def _antisymmetric(matrix: Array) -> Array:
-    return (matrix - matrix.T) / 2

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import Array, polar
+from fedica.ica.doubt import Doubt
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,8 @@ class Rotation:
         Whether `step` is within the tolerance.
     warnings : tuple of Warning
         Warnings for the user.
+    doubts : tuple of Doubt
+        Pairs of components that the data does not tell apart.
     """
 
     matrix: Array
@@ -33,6 +36,7 @@ class Rotation:
     step: float
     converged: bool
     warnings: tuple[Warning, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
 
 def column_steps(new: Array, old: Array) -> Array:
@@ -46,6 +50,11 @@ def polars(matrices: Array) -> Array:
     """Return the nearest orthonormal matrix of each. matrices : (..., r, r)."""
     left, _, right = np.linalg.svd(matrices)
     return np.asarray(left @ right)
+
+
+def antisymmetric(matrix: Array) -> Array:
+    """Return the antisymmetric part."""
+    return np.asarray((matrix - matrix.T) / 2.0)
 
 
 def random_rotation(r: int, rng: np.random.Generator) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from fedica.arrays import Array
+from fedica.arrays import Array, IntArray
 from fedica.blocks import Blocks, Parts, add, rows_of
 from fedica.ica.whitening import Whitening
 
@@ -28,8 +28,20 @@ Score = Callable[[Array], Array]
 
 def logcosh(y: Array) -> Array:
     """Score of log cosh, g = tanh: efficient for most laws, of either sign of kurtosis."""
-    np.tanh(y, out=y)
+    if y.dtype == np.float64:
+        _tanh(y)
+    else:
+        np.tanh(y, out=y)
     return np.asarray(y.shape[0] - np.einsum("ij,ij->j", y, y))
+
+
+def _tanh(y: Array) -> None:
+    """Replace y by tanh(y) = 1 - 2 / (1 + exp(2y)): half the time of `numpy.tanh` in double precision."""
+    with np.errstate(over="ignore"):  # exp(2y) is infinite where tanh(y) is one
+        np.exp(np.multiply(y, 2.0, out=y), out=y)
+    y += 1.0
+    np.divide(-2.0, y, out=y)
+    y += 1.0
 
 
 def cube(y: Array) -> Array:
@@ -79,19 +91,25 @@ class Whitened:
         return total
 
     def subsamples(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Whitened]:
-        """Draw samples without replacement in one pass; each subsample contains the smaller ones. sizes : ascending.
+        """Draw samples without replacement in one pass; the largest subsample contains the others. sizes : ascending.
 
+        Neighbours in time are alike and are not drawn together: the data is cut into stretches, one sample of each.
         Warm starts need no more than single precision: half the memory, and less than half the time. The draw depends
         on the number of samples alone, not on where the data lies.
         """
         if not sizes:
             return []
-        drawn = rng.choice(self.n_samples, size=sizes[-1], replace=False)
-        order = np.argsort(drawn)
-        frame = self._frame
-        Z = self._blocks.take(drawn[order], lambda rows: frame.whiten(rows).astype(np.float32))
-        parts = [Z[order < size] for size in sizes[:-1]] + [Z]  # row i of Z was drawn as number order[i]
+        Z = self._take(one_of_each_stretch(self.n_samples, sizes[-1], rng))
+        parts = [Z[one_of_each_stretch(sizes[-1], size, rng)] for size in sizes[:-1]] + [Z]
         return [Whitened._white_again(part) for part in parts]
+
+    def single_precision(self) -> Whitened:
+        """Return all samples in memory as a subsample: for data of a few thousand."""
+        return Whitened._white_again(self._take(np.arange(self.n_samples)))
+
+    def _take(self, rows: IntArray) -> NDArray[Any]:
+        frame = self._frame
+        return self._blocks.take(rows, lambda taken: frame.whiten(taken).astype(np.float32))
 
     @classmethod
     def _white_again(cls, Z: NDArray[np.float32]) -> Whitened:
@@ -106,6 +124,18 @@ class Whitened:
         if values[0] >= 0.1:  # below, the draw has missed rare events, and scaling up would not bring them back
             view._frame = _Frame(None, ((vectors / np.sqrt(values)) @ vectors.T).astype(np.float32))
         return view
+
+    def rotated(
+        self, rotation: Array, function: Callable[[NDArray[Any], NDArray[Any]], None], *, out: NDArray[Any]
+    ) -> None:
+        """Call function(y, rows of out) for blocks of all samples, y = R'z: for subsamples. rotation : (r, r)."""
+        whitener = self._frame.whitener
+        to = (rotation if whitener is None else whitener.T @ rotation).astype(self._blocks.dtype, copy=False)
+        centre, start = self._frame.centre, 0
+        for block in self._blocks:
+            end = start + len(block)
+            function(centre(block) @ to, out[start:end])
+            start = end
 
     def hold(self) -> Whitened:
         """Return the same data, whitened and kept in memory if it fits: for solvers that read it many times."""
@@ -143,3 +173,9 @@ class Whitened:
         if lift is not None:
             total = lift @ total
         return total / self.n_samples, slope / self.n_samples
+
+
+def one_of_each_stretch(n: int, size: int, rng: np.random.Generator) -> IntArray:
+    """Cut n samples into as many stretches of nearly equal length; draw one of each. Returns (size,), ascending."""
+    first = np.arange(size + 1, dtype=np.int64) * n // size
+    return np.asarray(first[:-1] + (rng.random(size) * np.diff(first)).astype(np.int64))

@@ -27,7 +27,13 @@ from fedica.records import Aggregate, Contribution, Study
 
 
 def from_mne(
-    ica: Any, client: str, *, info: Any = None, reference: str = "average", study: Study | None = None
+    ica: Any,
+    client: str,
+    *,
+    info: Any = None,
+    reference: str = "average",
+    study: Study | None = None,
+    strengths: bool = False,
 ) -> Contribution:
     """Take a fitted ICA of MNE as the contribution of one client: its scalp maps are the atoms, in its order.
 
@@ -47,6 +53,9 @@ def from_mne(
         can be compared, or kept as they are. MNE's corrmap, which correlates maps, ignores the reference too.
     study : Study, optional
         What the clients agreed on: its features that this client has, in its units and scales.
+    strengths : bool
+        Whether ``gram`` goes along, as in `LocalICA.contribution`. MNE keeps the variances of the principal components
+        that it fitted; there is no noise floor, for MNE scales the channels before it computes them.
 
     Returns
     -------
@@ -71,13 +80,13 @@ def from_mne(
     if reference == "average" and eeg.sum() > 1:
         maps[eeg] -= maps[eeg].mean(axis=0)
     factors = _factors(names, types, study)
-    atoms = maps * factors[:, None]
-    atoms = unit_of_any_scale(atoms)
+    maps = maps * factors[:, None]
     levelled = reference == "average" and bool(eeg.all()) and float(np.ptp(factors)) == 0.0
     return Contribution(
         client,
-        atoms,
+        unit_of_any_scale(maps),
         getattr(ica, "n_samples_", None),
+        gram=_gram(ica, np.linalg.norm(maps, axis=0)) if strengths else None,
         features=names,
         solver=f"mne {ica.method}",
         independence="samples",
@@ -85,6 +94,17 @@ def from_mne(
         study=None if study is None else study.id,
         reference="average" if levelled else None,
     )
+
+
+def _gram(ica: Any, norms: Array) -> Array:
+    """Return G such that atoms G atoms' is the covariance of the recording at as many dimensions as were fitted.
+
+    norms : (r,), of the maps in the units of the atoms. A map is a sum of principal directions, whose variances MNE
+    keeps: in the coordinates of the maps, the covariance is M^-1 diag(variances) M^-T.
+    """
+    variances = np.asarray(ica.pca_explained_variance_[: norms.size]) * (1 - 1 / ica.n_samples_)  # MNE: of n - 1
+    half = norms[:, None] * np.linalg.solve(ica.mixing_matrix_, np.diag(np.sqrt(variances)))
+    return np.asarray(half @ half.T)
 
 
 def sensor_maps(ica: Any) -> Array:

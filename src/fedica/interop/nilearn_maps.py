@@ -11,13 +11,16 @@ import numpy as np
 from fedica.arrays import Array, IntArray
 from fedica.errors import DataError, InputError
 from fedica.exchange import PublicAggregate
+from fedica.local.strengths import strengths_of
 from fedica.readers.grids import check_grid
 from fedica.readers.masks import Mask, check_same_grid, image_of, image_values, load_mask, nibabel
 from fedica.readers.voxels import voxel_indices, voxel_names
 from fedica.records import Aggregate, Contribution
 
 
-def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study: str | None = None) -> Contribution:
+def from_canica(
+    canica: Any, client: str, *, imgs: Any = None, n_samples: int | None = None, study: str | None = None
+) -> Contribution:
     """Take the maps of a fitted nilearn ``CanICA`` as a contribution, without refitting.
 
     Parameters
@@ -27,6 +30,9 @@ def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study
         ``components_`` and ``mask_img_`` will do, such as ``DictLearning``.
     client : str
         Name of the client.
+    imgs : list of path-like or Nifti1Image, optional
+        The images that it was fitted to: strengths are then computed from them, and sent, for ``method="group"`` of the
+        server. A fitted CanICA does not store them. What strengths tell: `LocalICA.contribution`.
     n_samples : int, optional
         How many volumes it was fitted to, if the client tells; a fitted CanICA does not store it.
     study : str, optional
@@ -62,11 +68,13 @@ def from_canica(canica: Any, client: str, *, n_samples: int | None = None, study
     if not hasattr(mask_img, "affine"):
         raise InputError(f"client {client!r}: maps over volumes are needed; this one was fitted to surfaces.")
     mask = load_mask(mask_img)
-    return _contribution(np.asarray(maps, dtype=np.float64).T, mask, client, n_samples, study, type(canica).__name__)
+    scans = None if imgs is None else np.concatenate(canica.masker_.transform(imgs))
+    values = np.asarray(maps, dtype=np.float64).T
+    return _contribution(values, mask, client, n_samples, study, type(canica).__name__, scans)
 
 
 def from_nifti(
-    maps: Any, mask: Any, client: str, *, n_samples: int | None = None, study: str | None = None
+    maps: Any, mask: Any, client: str, *, scans: Any = None, n_samples: int | None = None, study: str | None = None
 ) -> Contribution:
     """Take component maps in an image, one per volume, as a contribution: those of `to_nifti`, MELODIC or GIFT.
 
@@ -76,6 +84,9 @@ def from_nifti(
         4D, or 3D for one map alone.
     mask : path-like or Nifti1Image
         The mask that all clients share, in the same grid.
+    scans : array-like of shape (n_samples, n_voxels), optional
+        The data that the maps were found from, inside the mask, such as `fedica.readers.read_data` or a masker of
+        nilearn gives: strengths are then computed from them, and sent, for ``method="group"`` of the server.
     client, n_samples, study
         As in `from_canica`.
 
@@ -103,7 +114,7 @@ def from_nifti(
             f"{source}: {n_bad} of the {grid.n_voxels} voxels inside the mask are NaN or infinite. Take them out of "
             "the mask, or set them to zero."
         )
-    return _contribution(values, grid, client, n_samples, study, None)
+    return _contribution(values, grid, client, n_samples, study, None, scans)
 
 
 def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> Any:
@@ -131,32 +142,40 @@ def to_nifti(result: Aggregate | PublicAggregate | Contribution, mask: Any) -> A
     --------
     from_nifti : The way back.
     """
-    nib = nibabel("giving components as a NIfTI image")
-    grid = load_mask(mask)
     if isinstance(result, Contribution):
-        values, features, agreed = result.atoms, result.features, result.grid
+        values, features, grid = result.atoms, result.features, result.grid
     else:
-        values, features, agreed = result.mixing, result.terms.features, result.terms.grid
-    check_grid(grid.grid, agreed, grid.source, "the components")
-    indices = _voxels(features, values.shape[0], grid)
-    volume = np.zeros((*grid.inside.shape, values.shape[1]))
+        values, features, grid = result.mixing, result.terms.features, result.terms.grid
+    return maps_image(values, features, mask, grid=grid)
+
+
+def maps_image(values: Array, features: Sequence[str] | None, mask: Any, *, grid: str | None = None) -> Any:
+    """Return maps as an image, one volume per map.
+
+    values : (d, m). features : names of the voxels; ``None``: those of the mask, in order. grid : that of the voxels.
+    """
+    nib = nibabel("giving components as a NIfTI image")
+    inside = load_mask(mask)
+    check_grid(inside.grid, grid, inside.source, "the components")
+    indices = _voxels(features, values.shape[0], inside)
+    volume = np.zeros((*inside.inside.shape, values.shape[1]))
     volume[tuple(indices.T)] = values
-    image = nib.Nifti1Image(volume, grid.affine)
+    image = nib.Nifti1Image(volume, inside.affine)
     like, _ = image_of(mask, "the mask")
     if isinstance(like.header, nib.Nifti1Header):
         image.header.set_xyzt_units(*like.header.get_xyzt_units())
         codes = int(like.header["sform_code"]), int(like.header["qform_code"])
         if any(codes):  # which space the mask is in, such as MNI, and which of its two affines says so
             image.set_qform(like.get_qform(), code=codes[1])
-            image.set_sform(grid.affine, code=codes[0])
+            image.set_sform(inside.affine, code=codes[0])
     image.header["descrip"] = f"fedica: {values.shape[1]} components".encode()
     return image
 
 
 def _contribution(
-    maps: Array, mask: Mask, client: str, n_samples: int | None, study: str | None, solver: str | None
+    maps: Array, mask: Mask, client: str, n_samples: int | None, study: str | None, solver: str | None, scans: Any
 ) -> Contribution:
-    """Make a contribution of maps (d, r) without those that are zero, which have no direction."""
+    """Make a contribution of maps (d, r) without those that are zero, which have no direction; strengths of scans."""
     kept = np.linalg.norm(maps, axis=0) > 0
     if not kept.any():
         raise InputError(f"client {client!r}: every one of the {kept.size} maps is zero.")
@@ -167,10 +186,13 @@ def _contribution(
             stacklevel=3,
         )
         maps = maps[:, kept]
+    gram, noise_floor = (None, None) if scans is None else strengths_of(scans, maps)
     return Contribution(
         client,
         maps,
         n_samples,
+        gram=gram,
+        noise_floor=noise_floor,
         features=voxel_names(mask.inside),
         solver=solver,
         independence="features",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +24,7 @@ from fedica.ica import (
     whiten_sums,
 )
 from fedica.local.fitted import FITTED, FittedICA
+from fedica.local.warn_once import warn_once
 from fedica.records import INDEPENDENCE, MIXING
 from fedica.threads import threads_for_blocks
 
@@ -82,6 +82,11 @@ class LocalICA(FittedICA):
         How often the data was read.
     solver_ : str
         The solver that found the atoms: ``solver``, or what replaces it in `partial_fit`.
+    doubts_ : tuple of Doubt
+        Pairs of atoms that the data does not tell apart, because both sources are nearly Gaussian: their places in
+        ``atoms_``, the standard error in degrees of the angle between them, and the probability that two Gaussian
+        sources would seem as different. Solver "auto" only, on more than a few thousand samples; the contribution
+        lists these atoms as ``uncertain``.
     n_features_in_ : int
         d.
     feature_names_in_ : ndarray of str
@@ -152,12 +157,13 @@ class LocalICA(FittedICA):
         Notes
         -----
         ``n_passes_`` says how often X was read: once for the scatter; then, with "auto", once for the subsamples (of
-        more than a few thousand samples) and as a rule once or twice for Newton steps; with the solvers of fourth
+        more than a few thousand samples) and as a rule once or twice for Newton steps, on recordings with nearly
+        Gaussian sources up to ten times; with the solvers of fourth
         moments once up to 20 components, and above that once for every iteration, unless the whitened data fits 512 MB
         and is held. Rows of an iterable without ``shape`` and chunks of unknown length are counted by one pass more.
         """
         for issue in self._fit(X):
-            warnings.warn(issue, stacklevel=2)
+            warn_once(issue, stacklevel=2)
         return self
 
     def _fit(self, X: Any) -> tuple[Warning, ...]:
@@ -247,7 +253,7 @@ class LocalICA(FittedICA):
             stream.scatter, self.n_components, names=self._names(), rank_tol=choose_rank_tol(stream.dtype)
         )
         if warning is not None:
-            warnings.warn(warning, stacklevel=3)
+            warn_once(warning, stacklevel=3)
         if stream.fourth:
             name = self._solver().on_moments or name
             data: Whitened | FourthMoments = stream.whitened(whitening)
@@ -255,7 +261,7 @@ class LocalICA(FittedICA):
             data = _maps(whitening)
         rotation = SOLVERS[name].solve(data, **self._options(SOLVERS[name]))
         for issue in rotation.warnings:
-            warnings.warn(issue, stacklevel=3)
+            warn_once(issue, stacklevel=3)
         self._set_result(whitening, rotation, solver=name, n_passes=1)
 
     def _solver(self) -> Solver:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fedica.arrays import Array, fix_signs, unit_of_any_scale
+from fedica.arrays import Array, IntArray, fix_signs, unit_of_any_scale
 from fedica.ica import Rotation, Whitening
 from fedica.local.unmixing import Unmixing
 from fedica.records import Contribution, ordered_by_content
@@ -24,6 +25,7 @@ FITTED = (
     "n_samples_",
     "n_passes_",
     "solver_",
+    "doubts_",
 )
 """Attributes that a fit sets."""
 
@@ -58,7 +60,7 @@ class FittedICA(Unmixing):
             information, from which the covariance of the data can be computed at as many dimensions as there are atoms.
         **fields
             Any other field of `Contribution`: ``reference``, ``grid``, ``persons``, ``extra`` and so on; ``gram`` and
-            ``uncertain`` in the order of ``atoms_``.
+            ``uncertain`` in the order of ``atoms_``. By default ``uncertain`` has the atoms of ``doubts_``.
 
         Returns
         -------
@@ -68,6 +70,9 @@ class FittedICA(Unmixing):
         check_is_fitted(self)
         if features is None:
             features = self._names()
+        uncertain = sorted({k for doubt in self.doubts_ for k in doubt.pair})
+        if uncertain:
+            fields = {"uncertain": uncertain, **fields}
         if strengths:
             fields = {"gram": self._gram(), "noise_floor": self.whitening_.noise_floor, **fields}
         found = Contribution(
@@ -113,4 +118,12 @@ class FittedICA(Unmixing):
         self.n_samples_ = whitening.n_samples
         self.n_passes_ = n_passes
         self.solver_ = solver
+        place = np.argsort(order)
+        self.doubts_ = tuple(replace(doubt, pair=_ascending(place, doubt.pair)) for doubt in rotation.doubts)
         return self
+
+
+def _ascending(place: IntArray, pair: tuple[int, int]) -> tuple[int, int]:
+    """Return the new places of two components, the smaller first."""
+    first, second = sorted(int(place[k]) for k in pair)
+    return first, second

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import pinv
 
 from fedica.arrays import NEAR_ZERO, Array, IntArray, check_data
-from fedica.blocks import Blocks, Parts, add, is_lazy, rows_of
+from fedica.blocks import KEEP_BYTES, Blocks, Parts, add, is_lazy, rows_of
 from fedica.errors import DataError, OptionError
 from fedica.ica import Scatter, merge_scatters, not_finite_error, scatter_of
 from fedica.records import GlobalMatrix, Scores, fingerprint
@@ -40,7 +41,8 @@ def score(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features), iterable of blocks, or Dask array
-        The client's data; read twice, block by block: once for the mean and the scale, once for the scores.
+        The client's data; read once, block by block, while the sources are kept. Where these have more than 2^25
+        numbers (256 MB), it is read a second time instead.
     result : Aggregate or PublicAggregate
         What came back from the server; independence over samples.
     client : str
@@ -93,10 +95,10 @@ def score_at(
             f"data has {blocks.n_features} features; {mixing.shape[0]} were expected, those of the aggregate. Give "
             "these features, in this order."
         )
-    labels = _components_of(mixing, components)
-    unmixing = np.asarray(pinv(mixing[:, labels]), dtype=np.float64)
+    labels, unmixing = _components_of(mixing, components)
     with threads_for_blocks():
-        sources = _source_scatter(blocks, unmixing)
+        seen, sources_of = _keep_sources(blocks, unmixing)
+        sources = _source_scatter(seen, sources_of, len(labels))
         deviations = np.sqrt(np.diagonal(sources.matrix) / sources.n_samples)
         if not np.isfinite(deviations).all() or not np.isfinite(sources.mean).all():
             raise not_finite_error(blocks)
@@ -106,7 +108,7 @@ def score_at(
         labels = labels[kept]
         common = np.full(mixing.shape[1], np.nan) if result.scale is None else np.asarray(result.scale)
         scale = np.where(np.isnan(common[labels]), deviations[kept], common[labels])
-        products, slopes = _score_sums(blocks, unmixing[kept], sources.mean[kept], scale)
+        products, slopes = _score_sums(seen, sources_of, kept, sources.mean[kept], scale)
     n = blocks.n_samples
     return Scores(
         client,
@@ -140,43 +142,63 @@ def _rows_of_mixing(result: GlobalMatrix, features: Sequence[str] | None) -> Arr
     return mixing
 
 
-def _components_of(mixing: Array, components: Sequence[int] | None) -> IntArray:
-    """Return the components to score: those asked for, or all that have a direction."""
+def _components_of(mixing: Array, components: Sequence[int] | None) -> tuple[IntArray, Array]:
+    """Return the components to score, those asked for or all that have a direction, and their unmixing matrix."""
     r = mixing.shape[1]
     labels = np.flatnonzero(np.linalg.norm(mixing, axis=0) > NEAR_ZERO)
     if components is not None:
         labels = np.array(check_indices(components, "components") or (), dtype=np.int64)
         if not labels.size or labels[-1] >= r:
             raise OptionError(f"components must be some of 0 to {r - 1}; got {list(components)[:20]}.")
-    if labels.size > mixing.shape[0] or np.linalg.matrix_rank(mixing[:, labels]) < labels.size:
+    unmixing, rank = pinv(mixing[:, labels], return_rank=True)
+    if rank < labels.size:
         raise DataError(
             f"{mixing.shape[0]} features cannot tell {labels.size} components apart. Say with components which of them "
             "the client has."
         )
-    return labels
+    return labels, np.asarray(unmixing, dtype=np.float64)
 
 
-def _source_scatter(blocks: Blocks, unmixing: Array) -> Scatter:
-    """Sum mean and scatter of the sources before they are scaled, (m,) and (m, m), in one pass."""
+SourcesOf = Callable[[NDArray[Any]], Array]
+"""From a block of what is seen to the sources of its samples before they are centred and scaled, (b, m)."""
+
+
+def _keep_sources(blocks: Blocks, unmixing: Array) -> tuple[Blocks, SourcesOf]:
+    """Read the data once and keep its sources, unless they are too many; return what to go over, twice, and how."""
+
+    def sources_of(block: NDArray[Any]) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller reports what is not finite
+            return np.asarray(np.asarray(block, dtype=np.float64) @ unmixing.T)
+
+    if 8 * blocks.n_samples * len(unmixing) > KEEP_BYTES:
+        return blocks, sources_of
+    work = 2.0 * blocks.n_features * len(unmixing) * blocks.n_samples
+    pieces = blocks.parts(lambda block: [sources_of(block)], merge=iadd, work=work)
+    return rows_of(np.concatenate([piece for some in pieces for piece in some])), np.asarray
+
+
+def _source_scatter(blocks: Blocks, sources_of: SourcesOf, m: int) -> Scatter:
+    """Sum mean and scatter of the sources before they are scaled, (m,) and (m, m)."""
 
     def of_block(block: NDArray[Any]) -> Scatter:
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller reports what is not finite
-            return scatter_of(np.asarray(block, dtype=np.float64) @ unmixing.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return scatter_of(sources_of(block))
 
-    work = 2.0 * (blocks.n_features + len(unmixing)) * len(unmixing) * blocks.n_samples
-    return blocks.total(of_block, merge=merge_scatters, work=work)
+    return blocks.total(of_block, merge=merge_scatters, work=2.0 * (blocks.n_features + m) * m * blocks.n_samples)
 
 
-def _score_sums(blocks: Blocks, unmixing: Array, mean: Array, scale: Array) -> tuple[Array, Array]:
-    """Sum g(y) y' and g'(y) over the samples, (m, m) and (m,), in one pass."""
-    scaled, centre = unmixing.T / scale, mean / scale
+def _score_sums(
+    blocks: Blocks, sources_of: SourcesOf, kept: IntArray, mean: Array, scale: Array
+) -> tuple[Array, Array]:
+    """Sum g(y) y' and g'(y) over the samples, for the sources that are kept: (m, m) and (m,)."""
 
     def of_block(block: NDArray[Any]) -> Parts:
-        y = np.asarray(block, dtype=np.float64) @ scaled
-        y -= centre
+        sources = sources_of(block)
+        y = (sources if kept.size == sources.shape[1] else sources[:, kept]) - mean
+        y /= scale
         g = np.tanh(y)
         return g.T @ y, np.asarray(len(g) - np.einsum("ij,ij->j", g, g))  # (R1)
 
-    work = 2.0 * (blocks.n_features + len(unmixing) + 10) * len(unmixing) * blocks.n_samples
+    work = 2.0 * (blocks.n_features + kept.size + 10) * kept.size * blocks.n_samples
     products, slopes = blocks.total(of_block, merge=add, work=work)
     return products, slopes

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedica.errors import DataError, FormatError, InputError, OptionError
 from fedica.extras import import_extra
 from fedica.formats import ReadOptions
+from fedica.progress import counting
 from fedica.readers.sheet import Sheet
 
 MAX_DENSE = 8 * 2**30
@@ -95,7 +96,7 @@ def _dense(matrix: Any, kept: list[int]) -> NDArray[Any]:
     n_rows, n_columns = matrix.shape
     values = np.empty((n_rows, len(kept)), dtype=_dtype(matrix))
     rows = max(1, _BLOCK_NUMBERS // n_columns)
-    for start in range(0, n_rows, rows):
+    for start in counting(range(0, n_rows, rows), -(-n_rows // rows)):
         block = matrix[start : start + rows]
         values[start : start + rows] = block if len(kept) == n_columns else block[:, kept]
     return values
@@ -108,7 +109,7 @@ def _made_dense(matrix: Any, kept: list[int], source: str, where: str) -> tuple[
         raise DataError(
             f"{source}: {where} is sparse; ICA needs its zeros too, and {n_rows} x {len(kept)} numbers take "
             f"{size / 2**30:.0f} GB (at most {MAX_DENSE / 2**30:.0f} are taken). Choose fewer features, such as the "
-            "most variable genes: list them in a file and give it with --features."
+            "most variable genes: list them in a file, for fedica local --features."
         )
     held = matrix.to_memory() if hasattr(matrix, "to_memory") else matrix
     share = held.nnz / max(1, held.shape[0] * held.shape[1])

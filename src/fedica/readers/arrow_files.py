@@ -12,6 +12,7 @@ from fedica.arrays import Array
 from fedica.errors import FormatError
 from fedica.extras import import_extra
 from fedica.formats import ReadOptions
+from fedica.progress import counting
 from fedica.readers.sheet import Sheet
 
 _BLOCK_CELLS = 4_000_000
@@ -28,7 +29,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None, options: ReadOptions
             places, names, left_out = _choose_numbers(pa, file.schema_arrow, columns)
             values = _empty(file.metadata.num_rows, len(places))
             block = max(1, _BLOCK_CELLS // max(len(values), 1))  # finding one column costs as much as finding many
-            for start in range(0, len(names), block):
+            for start in counting(range(0, len(names), block), -(-len(names) // block)):
                 table = file.read(columns=list(names[start : start + block]))
                 place = {name: k for k, name in enumerate(table.column_names)}
                 found = (table.column(place[name]) for name in names[start : start + block])
@@ -65,7 +66,7 @@ def _from_file(pa: Any, file: Any, columns: Sequence[str] | None) -> Sheet:
     values = _empty(sum(lengths), len(places))
     if places:
         ends = np.cumsum([0, *lengths])
-        for k, batch in enumerate(_batches(pa, file, places, n_batches)):
+        for k, batch in enumerate(counting(_batches(pa, file, places, n_batches), n_batches)):
             _put_columns(pa, values[ends[k] : ends[k + 1]], batch.columns)
     return Sheet(values, names, left_out)
 

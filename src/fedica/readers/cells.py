@@ -89,6 +89,12 @@ class Column:
         self._text = self.n_texts > self.n_numbers  # a column of texts: its other cells are not looked at
         return numbers
 
+    def take(self, n_numbers: int) -> bool:
+        """Count numbers that were parsed elsewhere; return whether they are taken, not cells of a column of texts."""
+        if not self._text:
+            self.n_numbers += n_numbers
+        return not self._text
+
     def _carefully(self, cells: Sequence[str], row: int, decimals: Decimals) -> Array:
         numbers = np.full(len(cells), np.nan)
         for k, cell in enumerate(cells):
@@ -119,7 +125,7 @@ class Column:
         text, row = self.first_text
         raise DataError(
             f"{source}: the column {self.name!r} must hold numbers; {self.n_texts} of its cells do not, the first is "
-            f"{text[:40]!r} in row {row}. Correct them, or leave them empty and use --drop-missing."
+            f"{text[:40]!r} in row {row}. Correct them, or leave them empty and drop these rows."
         )
 
 

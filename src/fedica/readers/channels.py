@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,11 @@ from fedica.readers.units import scale_of
 UNITS = {"mag": ("fT", 1e15), "grad": ("fT/cm", 1e13)}
 """Unit of a type of channels, and how many of it make one SI unit; all others are microvolts."""
 MICROVOLTS = ("uV", 1e6)
-_MEG = ("mag", "grad")
+BAD_CHANNEL = "a channel that is marked as bad"
+NO_CHANNELS = "no-channels"
+"""Kind of the error that a recording has no channel of the wanted types; its numbers: the ``types`` that it has."""
+MEG = ("mag", "grad")
+"""What "meg" stands for."""
 _WORDS = {
     "eog": "eye movements (EOG)",
     "ecg": "the heart (ECG)",
@@ -69,18 +73,21 @@ def choose_channels(
     *,
     guess: bool,
     units: Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
+    bads: Collection[str] = (),
 ) -> Channels:
     """Find the channels of the wanted types, without the bad ones, in an ``mne.io.Raw`` or ``mne.Epochs``.
 
     source : its name in messages. guess : whether the format stores no types, so that they are guessed by name ("HEOG"
-    is an EOG channel). units : unit of each channel in the file; one that is not a voltage is no EEG.
+    is an EOG channel). units : unit of each channel in the file; one that is not a voltage is no EEG. types, bads :
+    what is known of channels besides.
     """
-    types = _types(recording, guess=guess, units=units)
-    wanted = {one for kind in options.types for one in (_MEG if kind == "meg" else (kind,))}
-    bads = set(recording.info["bads"]) if not options.keep_bads else set()
+    named = _types(recording, guess=guess, units=units, known=types or {})
+    wanted = {one for kind in options.types for one in (MEG if kind == "meg" else (kind,))}
+    marked = {*recording.info["bads"], *bads} if not options.keep_bads else set()
     picks: list[int] = []
     left_out: dict[str, str] = {}
-    for k, (name, kind) in enumerate(types):
+    for k, (name, kind) in enumerate(named):
         if columns is not None and name not in set(columns):
             left_out[name] = "not wanted"
         elif kind not in wanted:
@@ -90,16 +97,23 @@ def choose_channels(
                     f"{source}: the channel {name!r} is wanted as {' or '.join(sorted(wanted))}; it holds "
                     f"{left_out[name]}. Take it out of the features, or give --channel-types."
                 )
-        elif name not in bads:
+        elif name not in marked:
             picks.append(k)
-    bad = tuple(name for name, kind in types if name in bads and kind in wanted and name not in left_out)
+    bad = tuple(name for name, kind in named if name in marked and kind in wanted and name not in left_out)
     if not picks:
-        raise DataError(_nothing_left(source, types, wanted, bad, columns))
-    names, kinds = zip(*(types[k] for k in picks), strict=True)
+        found = tuple(dict.fromkeys(kind for _, kind in named))
+        raise DataError(
+            _nothing_left(source, named, wanted, bad, columns),
+            kind=NO_CHANNELS if not bad and columns is None else "",
+            numbers={"types": found},
+        )
+    names, kinds = zip(*(named[k] for k in picks), strict=True)
     return Channels(tuple(picks), names, kinds, left_out, bad)
 
 
-def _types(recording: Any, *, guess: bool, units: Sequence[str] | None) -> list[tuple[str, str]]:
+def _types(
+    recording: Any, *, guess: bool, units: Sequence[str] | None, known: Mapping[str, str]
+) -> list[tuple[str, str]]:
     """Return name and type of every channel; guessed by name or unit where the format stores none."""
     names, kinds = recording.ch_names, recording.get_channel_types()
     if guess:
@@ -108,7 +122,7 @@ def _types(recording: Any, *, guess: bool, units: Sequence[str] | None) -> list[
             _guessed(name.strip(), unit) if kind == "eeg" else kind
             for name, kind, unit in zip(names, kinds, known_units, strict=True)
         ]
-    return list(zip(names, kinds, strict=True))
+    return [(name, known.get(name, kind)) for name, kind in zip(names, kinds, strict=True)]
 
 
 def _guessed(name: str, unit: str) -> str:

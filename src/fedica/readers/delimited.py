@@ -1,29 +1,41 @@
-"""Text tables: comma, semicolon or tab; decimal comma; quoted headers; UTF-8, UTF-16 or Latin-1.
+"""Text tables: comma, semicolon, tab or blanks; decimal comma; quoted headers; UTF-8, UTF-16 or Latin-1.
 
 The file is passed twice: once over its bytes (encoding, number of lines), once over its cells, in blocks of rows that
-go straight into the array, so that memory stays near that of the array however large the file is.
+go straight into the array, so that memory stays near that of the array however large the file is. Blocks of plain
+numbers are parsed by compiled code.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
+import io
 import itertools
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from fedica.errors import FormatError
 from fedica.formats import ReadOptions
-from fedica.readers.cell_rows import read_rows
-from fedica.readers.cells import Decimals
+from fedica.progress import Progress
+from fedica.readers.cell_rows import Block, in_blocks, read_rows
+from fedica.readers.cells import Decimals, is_number_or_missing
+from fedica.readers.number_blocks import parse_numbers
 from fedica.readers.sheet import Sheet
 
 DELIMITERS = (";", "\t", ",", "|")
 """Tried in this order: files with semicolons often have commas inside their numbers, rarely the other way round."""
+BLANKS = " "
+"""Any number of blanks between cells, as numpy.savetxt and FSL write tables; tried last."""
 MAX_LINE = 64 * 1024 * 1024
 """Most bytes of one line; a file with a longer one is not a table."""
 _CHUNK = 4 * 1024 * 1024
+_BLOCK = 1024 * 1024
+"""Bytes parsed at once: their numbers fit a processor's cache."""
 _SNIFFED_LINES = 50
 _COMMENT = "!"
 """Begins the lines around the table in a series matrix of GEO."""
@@ -43,11 +55,14 @@ def read_delimited(path: Path, columns: Sequence[str] | None, options: ReadOptio
     try:
         encoding = detect_encoding(path)
         delimiter = detect_delimiter(path, encoding.name)
-        with open(path, encoding=encoding.name, newline="") as stream:
-            rows = _rows(csv.reader(_table_lines(stream), delimiter=delimiter, skipinitialspace=True))
-            notes = (encoding.note,) if encoding.note else ()
+        with open(path, "rb") as stream:
+            first, blocks = _table(stream, encoding.name, delimiter)
+            told = _told(blocks, stream, Progress(path.stat().st_size, f"reading {path}"))
             return read_rows(
-                rows, str(path), columns, encoding.n_lines, Decimals(delimiter), header=options.header, notes=notes
+                first,
+                *(told, str(path), columns, encoding.n_lines, Decimals(delimiter)),
+                options=options,
+                notes=(encoding.note,) if encoding.note else (),
             )
     except csv.Error as error:
         raise FormatError(f"{path}: it is not a text table that can be read ({error}).") from error
@@ -66,7 +81,9 @@ def detect_encoding(path: Path) -> Encoding:
             encoding, valid_utf8 = "utf-8-sig", True
         decoder = codecs.getincrementaldecoder("utf-8")()
         n_lines, since_break = 1, 0
+        progress = Progress(path.stat().st_size, f"looking through {path}")
         while chunk := stream.read(_CHUNK):
+            progress.done(stream.tell())
             if encoding != "utf-16" and b"\0" in chunk:
                 raise FormatError(f"{path}: it is not text (there is a zero byte in it).")
             n_lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
@@ -74,7 +91,8 @@ def detect_encoding(path: Path) -> Encoding:
             since_break = len(chunk) - 1 - last if last >= 0 else since_break + len(chunk)
             if since_break > MAX_LINE:
                 raise FormatError(f"{path}: a line has more than {MAX_LINE} bytes; it is not a table.")
-            valid_utf8 = valid_utf8 and _decodes(decoder, chunk)
+            plain = chunk.isascii() and not decoder.getstate()[0]
+            valid_utf8 = valid_utf8 and (plain or _decodes(decoder, chunk))
         if stream.tell() == 0:
             raise FormatError(f"{path}: the file is empty.")
         valid_utf8 = valid_utf8 and _decodes(decoder, b"", final=True)
@@ -84,18 +102,73 @@ def detect_encoding(path: Path) -> Encoding:
 
 
 def detect_delimiter(path: Path, encoding: str) -> str:
-    """Return the first delimiter that cuts the first lines into the same number of columns, two or more."""
+    """Return the first delimiter that cuts the first lines into the same number of columns, two or more.
+
+    Blanks separate cells only where nothing else does, and nothing but numbers stands below the first line.
+    """
     with open(path, encoding=encoding, newline="") as stream:
         lines = list(itertools.islice(_table_lines(stream), _SNIFFED_LINES))
     for delimiter in DELIMITERS:
         try:
-            widths = {len(row) for row in _rows(csv.reader(iter(lines), delimiter=delimiter, skipinitialspace=True))}
+            widths = {len(row) for row in _rows(lines, delimiter)}
         except csv.Error:
             continue
         if len(widths) == 1 and max(widths) > 1:
             return delimiter
     counts = {delimiter: sum(line.count(delimiter) for line in lines) for delimiter in DELIMITERS}
+    if not any(counts.values()) and _is_table_of_blanks(lines):
+        return BLANKS
     return max(counts, key=lambda delimiter: counts[delimiter])  # ragged: reading it will say where
+
+
+def _is_table_of_blanks(lines: Sequence[str]) -> bool:
+    rows = list(_rows(lines, BLANKS))
+    numbers = all(is_number_or_missing(cell) for row in rows[1:] for cell in row)
+    return len(rows) > 1 and {len(row) for row in rows} == {len(rows[0])} != {1} and numbers
+
+
+def _table(stream: BinaryIO, encoding: str, delimiter: str) -> tuple[list[str] | None, Iterator[Block]]:
+    """Return the first row that is not blank, None if there is none, and blocks of the others."""
+    line = stream.readline()
+    if encoding != "utf-16" and line.endswith(b"\n") and line.count(b'"') % 2 == 0:
+        text = line.decode(encoding)
+        rows = list(_rows(io.StringIO(text, newline=""), delimiter))
+        if len(rows) == 1 and not text.startswith(_COMMENT):
+            return rows[0], _line_blocks(stream, encoding, delimiter, len(rows[0]))
+    stream.seek(0)
+    careful = _rows(_table_lines(_text_lines(stream, encoding)), delimiter)
+    return next(careful, None), in_blocks(careful)
+
+
+def _line_blocks(stream: BinaryIO, encoding: str, delimiter: str, width: int) -> Iterator[Block]:
+    """Yield blocks of whole lines, as numbers where they hold nothing else; after a quote, the rest row by row."""
+    while block := stream.read(_BLOCK) + stream.readline():
+        if b'"' in block:  # a cell may go on in the next line, and block
+            stream.seek(-len(block), os.SEEK_CUR)
+            yield from in_blocks(_rows(_text_lines(stream, encoding), delimiter))
+            return
+        numbers = parse_numbers(_one_blank(block) if delimiter == BLANKS else block, delimiter, width)
+        if numbers is not None:
+            yield numbers
+        elif rows := list(_rows(io.StringIO(block.decode(encoding), newline=""), delimiter)):
+            yield rows
+
+
+def _text_lines(stream: BinaryIO, encoding: str) -> Iterator[str]:
+    """Yield the lines of the rest of a stream, and leave the stream open."""
+    text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+    try:
+        yield from text
+    finally:
+        with suppress(ValueError):  # closed already, after an error
+            text.detach()
+
+
+def _told(blocks: Iterator[Block], stream: BinaryIO, progress: Progress) -> Iterator[Block]:
+    """Pass blocks on, and tell how much of the file has been read."""
+    for block in blocks:
+        progress.done(stream.tell())
+        yield block
 
 
 def _table_lines(stream: Iterable[str]) -> Iterator[str]:
@@ -107,9 +180,17 @@ def _table_lines(stream: Iterable[str]) -> Iterator[str]:
     return (line for line in lines if not line.startswith(_COMMENT))
 
 
-def _rows(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Rows without those that are blank."""
+def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Rows of lines without those that are blank."""
+    if delimiter == BLANKS:  # and no mark of a comment, with which numpy.savetxt begins its header
+        lines = (" ".join(line.removeprefix("#").split()) for line in lines)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != BLANKS)
     return (row for row in reader if row and any(map(str.strip, row)))
+
+
+def _one_blank(block: bytes) -> bytes:
+    """Return lines whose cells are separated by one blank each, without blanks around them."""
+    return re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", block.replace(b"\r\n", b"\n")))
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fedica.errors import DataError, FedicaError, FormatError
 from fedica.formats import ReadOptions
+from fedica.readers.bids_channels import described_channels
 from fedica.readers.channels import Channels, choose_channels
 from fedica.readers.mne_quiet import first_sentence, import_mne, quiet
 from fedica.readers.recording import read_recording
@@ -102,11 +103,21 @@ def _read(
     ``guess``: the format stores no types of channels, which names and ``units`` then tell. ``on_chosen``: callback, run
     once channels are chosen.
     """
-    notes: list[str] = []
+    described = described_channels(path)
+    notes = [described.note] if described.note else []
     try:
         with quiet(notes):
             recording = open_recording()
-            channels = choose_channels(recording, str(path), columns, options, guess=guess, units=units)
+            channels = choose_channels(
+                recording,
+                str(path),
+                columns,
+                options,
+                guess=guess,
+                units=units,
+                types=described.types,
+                bads=described.bads,
+            )
             if on_chosen is not None:
                 recording, channels = on_chosen(recording, channels)
         sheet = read_recording(recording, channels, str(path), options)
@@ -209,7 +220,7 @@ def _at_own_rate(
         fast, slow = max(own, key=lambda name: own[name]), min(own, key=lambda name: own[name])
         raise DataError(
             f"{path}: the channels are sampled at different rates ({fast!r} at {own[fast]:g} Hz, {slow!r} at "
-            f"{own[slow]:g} Hz). List those of one rate in a file and give it with --features."
+            f"{own[slow]:g} Hz). List those of one rate in a file, for fedica local --features."
         )
     if own[channels.names[0]] == raw.info["sfreq"]:
         return raw, channels

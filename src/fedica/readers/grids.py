@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
 from fedica.arrays import Array
 from fedica.errors import DataError
+from fedica.readers.masks import MAX_SIDE, MAX_VOXELS, Mask
+from fedica.readers.voxels import voxel_indices
 from fedica.text import show_text
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
@@ -40,6 +44,26 @@ def check_grid(own: str | None, agreed: str | None, source: str, whose: str) -> 
         f"{source}: its voxels must have the grid of {whose}, {show_text(agreed, 150)}; got {show_text(own, 150)}."
         f"{how} Give the mask of the study, and images resampled to it."
     )
+
+
+def mask_of_voxels(names: Sequence[str], grid: str) -> Mask:
+    """Return the mask that has these voxels inside, in a grid as `Mask.grid` writes it."""
+    size, affine = _parse(grid)
+    places = voxel_indices(names)
+    if affine is None or places is None:
+        raise DataError("the features of the study must be voxels of a known grid; give the mask with --mask.")
+    shape = tuple(map(int, size.split(" x ")))
+    if max(shape) > MAX_SIDE or math.prod(shape) > MAX_VOXELS or np.any(places >= shape):
+        raise DataError(f"the study has a grid of {size} voxels, in which not all of its features lie.")
+    inside = np.zeros(shape, dtype=bool)
+    inside[tuple(places.T)] = True
+    return Mask(inside, np.vstack([affine, [0.0, 0.0, 0.0, 1.0]]), "the study")
+
+
+def affine_of(grid: str | None) -> Array | None:
+    """Return the affine (3, 4), from indices to mm, of a grid as `Mask.grid` writes it; None where it is not known."""
+    affine = None if grid is None else _parse(grid)[1]
+    return affine if affine is not None and abs(np.linalg.det(affine[:, :3])) > 0 else None
 
 
 def _parse(grid: str) -> tuple[str, Array | None]:

@@ -18,6 +18,7 @@ from fedica.arrays import Array
 _WHOLE = re.compile(r"\d{1,15}")
 _ROWS = 10_000
 _MIN_FRACTIONS = 0.95
+_MIN_STEPS = 5
 _CERTAIN_RUN = 8
 """As many consecutive numbers are no coincidence, whatever the values below them are."""
 
@@ -26,7 +27,7 @@ def is_header(first: Sequence[str], below: Array) -> bool | None:
     """Tell whether a first line of numbers names the columns; ``None`` if it could be either.
 
     Names are different whole numbers. They stand over columns of fractions, or far from the values below them, or
-    they are consecutive.
+    they are consecutive. Fractions in equal steps, as wavelengths and frequencies are, may be names, too.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def is_header(first: Sequence[str], below: Array) -> bool | None:
     start = int(len(first) > 1 and first[0] == "" and _labels(below[:, 0]))
     cells, rows = first[start:], below[:_ROWS, start:]
     if len(set(cells)) < len(cells) or not all(map(_WHOLE.fullmatch, cells)):
-        return False
+        return _in_equal_steps(cells, rows)
     numbered = ~np.isnan(rows).all(axis=0)
     if not numbered.any():
         return False
@@ -48,6 +49,24 @@ def is_header(first: Sequence[str], below: Array) -> bool | None:
     if len(cells) < 3 or not _consecutive(line) or _consecutive(rows).any():
         return False
     return True if len(cells) >= _CERTAIN_RUN or _outside(line[numbered], rows[:, numbered]) else None
+
+
+def _in_equal_steps(cells: Sequence[str], rows: Array) -> bool | None:
+    """Tell whether numbers that grow in equal steps, as no other line does, name the columns; fractions among them."""
+    try:
+        line = np.array(cells, dtype=np.float64)
+    except ValueError:  # a missing value
+        return False
+    if len(cells) < _MIN_STEPS or not _stepping(line[None]).any() or _stepping(rows).any():
+        return False
+    return True if len(cells) >= _CERTAIN_RUN else None
+
+
+def _stepping(rows: Array) -> NDArray[np.bool_]:
+    """Whether the numbers of a line grow by the same amount each; one answer per line."""
+    steps = np.diff(rows, axis=-1)
+    even = np.isclose(steps, steps[:, :1], rtol=1e-6, atol=0.0).all(axis=-1)
+    return np.asarray(even & (steps[:, 0] > 0))
 
 
 def _labels(column: Array) -> bool:

@@ -10,7 +10,10 @@ import numpy as np
 
 from fedica.arrays import PathLike
 from fedica.errors import DataError, InputError
+from fedica.progress import counting
+from fedica.readers.channels import BAD_CHANNEL
 from fedica.readers.registry import read_data
+from fedica.readers.select import NOT_WANTED
 from fedica.readers.sheet import Table
 from fedica.text import list_names
 
@@ -30,7 +33,8 @@ def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = Non
     Raises
     ------
     DataError
-        If a file lacks a feature of the first, or has others, other units or another preparation.
+        If a file lacks a feature of the first, or has others, other units or another preparation. Channels that one
+        file marks as bad are left out of all.
     """
     if len({os.path.realpath(path) for path in paths}) < max(len(paths), 1):
         raise InputError(
@@ -40,23 +44,35 @@ def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = Non
     if len(paths) == 1:
         return first
     wanted = columns if columns is not None else first.features
-    tables = [first, *(read_data(path, columns=wanted, **options) for path in paths[1:])]
+    tables = [first, *(read_data(path, columns=wanted, **options) for path in counting(paths[1:], len(paths) - 1))]
+    bad = [name for name in wanted or () if any(table.left_out.get(name) == BAD_CHANNEL for table in tables)]
+    if set(bad) & {name for table in tables for name in table.features or ()}:  # bad in some files, good in others
+        good = [name for name in wanted or () if name not in bad]
+        tables = [read_data(path, columns=good, **options) for path in paths]
     for table in tables[1:]:
-        _check_alike(first, table)
+        _check_alike(tables[0], table)
     counts = " + ".join(str(len(table.values)) for table in tables)
-    notes = dict.fromkeys(note for table in tables for note in table.notes)
+    later = (note for table in tables[1:] for note in table.notes if columns is not None or NOT_WANTED not in note)
+    notes = dict.fromkeys((*tables[0].notes, *later))
+    new = [name for table in tables[1:] for name in table.left_out if name not in first.left_out]
+    if columns is None and new:
+        notes[f"left out because the first file does not have them: {list_names(list(dict.fromkeys(new)))}."] = None
+    if bad:
+        notes[f"left out of all files, because one marks them as bad: {list_names(bad)}."] = None
+    persons = [person for table in tables for person in table.persons or ()]
     labels = [label for table in tables for label in table.labels or ()]
     return Table(
         values=np.concatenate([table.values for table in tables]),
-        features=first.features,
+        features=tables[0].features,
         source=", ".join(table.source for table in tables),
         left_out={name: why for table in reversed(tables) for name, why in table.left_out.items()},
         n_dropped=sum(table.n_dropped for table in tables),
         notes=(*notes, f"{len(tables)} files were joined: {counts} samples."),
-        units=first.units,
-        extra=first.extra,
+        units=tables[0].units,
+        extra=tables[0].extra,
         labels=None if any(table.labels is None for table in tables) else tuple(labels),
         n_files=len(tables),
+        persons=frozenset(persons) if all(table.persons is not None for table in tables) else None,
     )
 
 

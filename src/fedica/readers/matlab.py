@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedica.errors import DataError, FormatError
 from fedica.formats import ReadOptions
-from fedica.readers.numpy_files import FEATURE_NAMES, array_sheet, choose_array
+from fedica.readers.numpy_files import FEATURE_NAMES, array_sheet, choose_array, unread_arrays
 from fedica.readers.sheet import Sheet
 
 _NEWER = b"MATLAB 7.3"
@@ -40,7 +40,8 @@ def read_mat(path: Path, columns: Sequence[str] | None, options: ReadOptions) ->
         raise FormatError(f"{path}: it is not a file that MATLAB saved ({reason}).") from error
     if not isinstance(found[chosen], np.ndarray):
         raise DataError(f"{path}: {chosen!r} must be a full matrix of numbers; got {type(found[chosen]).__name__}.")
-    return array_sheet(found[chosen], None if names is None else _texts(found[names]), path)
+    features = None if names is None else _texts(found[names])
+    return array_sheet(found[chosen], features, path, unread=unread_arrays(tables, chosen))
 
 
 def _texts(cells: NDArray[Any]) -> NDArray[np.str_]:

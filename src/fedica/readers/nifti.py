@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from fedica.arrays import BoolArray
 from fedica.errors import DataError
 from fedica.formats import ReadOptions
+from fedica.progress import counting
+from fedica.readers.grids import mask_of_voxels
 from fedica.readers.masks import Mask, check_same_grid, image_values, load_mask, open_image
 from fedica.readers.sheet import Sheet
 from fedica.readers.voxels import voxel_names
@@ -61,6 +63,8 @@ def _mask(image: Any, source: str, columns: Sequence[str] | None, options: ReadO
     """Return the mask that was given; else compute one, unless the features are given and it would have to fit them."""
     if options.mask is not None:
         return load_mask(options.mask), []
+    if columns is not None and options.grid is not None:
+        return mask_of_voxels(columns, options.grid), []
     if columns is not None:
         raise DataError(
             f"{source}: the wanted features are voxels of a mask, and only the mask tells whether the grid is the "
@@ -90,7 +94,7 @@ def _series(image: Any, mask: Mask, smoothing: float | None, source: str) -> tup
     """Return the voxels inside the mask of every volume, and how many values outside were not finite."""
     values = np.empty((image.shape[3], mask.n_voxels), dtype=np.float32)
     n_outside = 0
-    for t in range(image.shape[3]):
+    for t in counting(range(image.shape[3]), image.shape[3]):
         one = image_values(image, source, volume=t)
         finite = np.isfinite(one)
         if not finite.all():

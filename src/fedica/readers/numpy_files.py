@@ -52,7 +52,7 @@ def read_npz(path: Path, columns: Sequence[str] | None, options: ReadOptions) ->
         raise FormatError(f"{path}: it is not an archive that numpy saved ({_short(error)}).") from error
     except _DAMAGED_ARCHIVE as error:
         raise FormatError(f"{path}: the archive is damaged ({_short(error)}).") from error
-    return array_sheet(array, features, path)
+    return array_sheet(array, features, path, unread=unread_arrays(names, chosen))
 
 
 def _starts_with(path: Path, start: bytes) -> bool:
@@ -72,7 +72,15 @@ def choose_array(names: Sequence[str], path: Path) -> str:
     return chosen[0]
 
 
-def array_sheet(array: NDArray[Any], features: NDArray[Any] | None, path: Path) -> Sheet:
+def unread_arrays(names: Sequence[str], chosen: str) -> tuple[str, ...]:
+    """Return a note on arrays that are neither the data nor the names of its columns, if there are any."""
+    others = [name for name in names if name not in (chosen, *FEATURE_NAMES)]
+    return (f"{chosen!r} was read as the data; not used: {list_names(others)}.",) if others else ()
+
+
+def array_sheet(
+    array: NDArray[Any], features: NDArray[Any] | None, path: Path, *, unread: tuple[str, ...] = ()
+) -> Sheet:
     """Return a sheet of an array (n_samples, n_features), with the names of its columns if there are any."""
     if array.dtype.kind not in "biuf":
         raise DataError(f"{path}: data must be real numbers, got an array of {array.dtype!s:.60}.")
@@ -81,13 +89,13 @@ def array_sheet(array: NDArray[Any], features: NDArray[Any] | None, path: Path) 
             f"{path}: data must have shape (n_samples, n_features), neither of them zero; got {array.shape}."
         )
     if features is None:
-        return Sheet(array, None, {})
+        return Sheet(array, None, {}, unread)
     if features.dtype.kind != "U" or features.shape != (array.shape[1],):
         raise DataError(
             f"{path}: the names of the features must be {array.shape[1]} texts, got an array of "
             f"{features.dtype!s:.60} of shape {features.shape}."
         )
-    return Sheet(array, tuple(map(str, features)), {})
+    return Sheet(array, tuple(map(str, features)), {}, unread)
 
 
 def _short(error: Exception) -> str:

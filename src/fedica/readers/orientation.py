@@ -8,7 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from fedica.errors import DataError
+from fedica.readers.cell_rows import ROW_NUMBER
 from fedica.readers.cells import DATE
+from fedica.readers.identifiers import plain
 from fedica.readers.select import choose_columns
 from fedica.readers.sheet import Sheet
 from fedica.text import list_names
@@ -18,6 +20,11 @@ _SAMPLE = re.compile(
     r"|(sample|subject|sub|patient|pat|participant|donor|case|control|ctrl|proband|mouse|person)[\s_.-]*\d+.*)"
 )
 _FEATURE = re.compile(r"ENS[A-Z]*[GTP]\d{6,}(\.\d+)?|.*_at|ILMN_\d+|A_\d+_P\d+|cg\d{8}|rs\d{3,}|[NX][MR]_\d+(\.\d+)?")
+_FEATURE_COLUMN = re.compile(
+    r"(.* )?(genes?|symbols?|probes?|probesets?|transcripts?|proteins?|metabolites?|features?|ensembl|entrez|hgnc"
+    r"|uniprot|cpg|otu|asv|taxon)( ?(ids?|names?|symbols?|set))*|id ref|geneid|locus tag"
+)
+"""Names of a column of labels that are features."""
 _MOST = 0.8
 
 
@@ -30,14 +37,17 @@ def transposed(sheet: Sheet, source: str) -> Sheet:
     def is_sample(name: str, why: str) -> bool:
         return "by its name" not in why
 
-    values, names, left_out, notes = choose_columns(sheet, source, None, lacking_ok=False, keep=is_sample)
+    if sheet.persons is not None:
+        raise DataError(f"{source}: --person names a column; a transposed table has samples in its columns.")
+    values, names, left_out, _ = choose_columns(sheet, source, None, lacking_ok=False, keep=is_sample)
     n_features, n_samples = values.shape
     labels = sheet.labels if sheet.labels is not None and len(set(sheet.labels)) == n_features else None
     if sheet.labels is not None and labels is None:
         raise DataError(f"{source}: the labels of the rows must be different to name features; some are equal.")
+    if labels is not None:
+        left_out.pop(sheet.labels_column or ROW_NUMBER, None)  # it names the features
     note = f"transposed: the {n_features} rows were read as features, the {n_samples} columns as samples."
-    notes = (*sheet.notes, *notes, note)
-    return Sheet(values.T, labels, left_out, notes, labels=names, measured=True)
+    return Sheet(values.T, labels, left_out, (*sheet.notes, note), labels=names, measured=True)
 
 
 def check_orientation(sheet: Sheet, source: str) -> None:
@@ -49,7 +59,8 @@ def check_orientation(sheet: Sheet, source: str) -> None:
     signs = [
         _mostly(_SAMPLE, sheet.names) and len(sheet.names) > 1,
         distinct and _mostly(_FEATURE, labels),
-        distinct and not sheet.labels_named and not _mostly(_SAMPLE, labels) and _rows_differ_most(sheet),
+        distinct and bool(_FEATURE_COLUMN.fullmatch(plain(sheet.labels_column))),
+        distinct and not sheet.labels_column and not _mostly(_SAMPLE, labels) and _rows_differ_most(sheet),
     ]
     if any(signs):
         rows = f", rows such as {list_names(labels[:2])}" if labels else ""

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from fedica.arrays import Array
 from fedica.errors import DataError
 from fedica.formats import ReadOptions
-from fedica.readers.channels import Channels, choose_channels, unit_of
+from fedica.readers.channels import BAD_CHANNEL, Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
 from fedica.readers.sheet import Sheet
-from fedica.text import list_names
+from fedica.text import counted, list_names
 
 SINGLE_PRECISION_BYTES = 2**29
 """A recording that would be larger than this in double precision is held in single precision."""
@@ -31,6 +31,8 @@ _PLAUSIBLE = {"uV": (0.05, 5e3), "fT": (0.1, 1e6), "fT/cm": (0.01, 1e5)}
 _UNFILTERED = 100.0
 """Without a filter the standard deviation may be this many times larger, because of drifts."""
 _FLAT = 1e-6
+Band = tuple[float | None, float | None]
+"""Cut-offs in Hz of the high-pass and of the low-pass that are still to be applied."""
 
 
 def recording_sheet(recording: Any, columns: Sequence[str] | None, options: ReadOptions, source: str) -> Sheet:
@@ -49,13 +51,12 @@ def read_recording(recording: Any, channels: Channels, source: str, options: Rea
     """
     mne = import_mne(source)
     is_raw = isinstance(recording, mne.io.BaseRaw)
-    highpass, note = _filter_from(recording, source, options, is_raw=is_raw)
-    notes = [note]
+    band, notes = _band(recording, source, options, is_raw=is_raw)
     with quiet(notes):
-        values = _read(mne, recording, channels, highpass, source, is_raw=is_raw)
+        values = _read(mne, recording, channels, band, source, is_raw=is_raw)
     if is_raw:
         notes += _dropped(recording, values.shape[0])
-    _check_amplitudes(values, channels, source, filtered=highpass is not None or _already(recording, 1.0))
+    _check_amplitudes(values, channels, source, filtered=band[0] is not None or already_highpassed(recording, 1.0))
     notes += _average(values, channels, options, source)
     head = f"{values.shape[0]} samples at {recording.info['sfreq']:g} Hz, {_counts(channels)}."
     notes.insert(0, head)
@@ -69,14 +70,13 @@ def read_recording(recording: Any, channels: Channels, source: str, options: Rea
         channels.left_out,
         tuple(notes),
         channels.units,
-        dict.fromkeys(channels.bads, "a channel that is marked as bad"),
+        dict.fromkeys(channels.bads, BAD_CHANNEL),
         {"reference": "average"} if options.reference == "average" and set(channels.types) == {"eeg"} else {},
+        lowpass=own_lowpass(recording),
     )
 
 
-def _read(
-    mne: Any, recording: Any, channels: Channels, highpass: float | None, source: str, *, is_raw: bool
-) -> NDArray[Any]:
+def _read(mne: Any, recording: Any, channels: Channels, band: Band, source: str, *, is_raw: bool) -> NDArray[Any]:
     """Read, filter and scale some channels at a time: little more than one copy of the data is held."""
     n_times = recording.n_times if is_raw else len(recording.times) * len(recording)
     large = n_times * len(channels.picks) * 8 > SINGLE_PRECISION_BYTES
@@ -84,7 +84,7 @@ def _read(
     values: NDArray[Any] | None = None
     for start in range(0, len(channels.picks), at_once):
         picks = list(channels.picks[start : start + at_once])
-        part = _some_channels(mne, recording, picks, highpass, source, is_raw=is_raw)
+        part = _some_channels(mne, recording, picks, band, source, is_raw=is_raw)
         if values is None:
             dtype = np.float32 if large else np.float64
             values = np.empty((part.shape[1], len(channels.picks)), dtype=dtype)
@@ -96,21 +96,19 @@ def _read(
     return values
 
 
-def _some_channels(
-    mne: Any, recording: Any, picks: list[int], highpass: float | None, source: str, *, is_raw: bool
-) -> Array:
+def _some_channels(mne: Any, recording: Any, picks: list[int], band: Band, source: str, *, is_raw: bool) -> Array:
     """Return (len(picks), n_samples) without bad segments, filtered over all of the recording, in SI units."""
     data = recording.get_data(picks=picks)
     if not is_raw:
         data = np.concatenate(list(data), axis=1)
     _check_finite(data, recording, picks, source)
-    if not is_raw or (highpass is None and not len(recording.annotations)):
+    if not is_raw or (band == (None, None) and not len(recording.annotations)):
         return np.asarray(data, dtype=np.float64)
     info = mne.pick_info(recording.info, picks)
     part = mne.io.RawArray(data, info, first_samp=recording.first_samp, copy="auto")
     part.set_annotations(recording.annotations)
-    if highpass is not None:
-        part.filter(highpass, None, picks="all", n_jobs=1)
+    if band != (None, None):
+        part.filter(*band, picks="all", n_jobs=1)
     return np.asarray(part.get_data(reject_by_annotation="omit"), dtype=np.float64)
 
 
@@ -124,16 +122,41 @@ def _check_finite(data: Array, recording: Any, picks: list[int], source: str) ->
             )
 
 
-def _already(recording: Any, highpass: float) -> bool:
+def already_highpassed(recording: Any, highpass: float) -> bool:
+    """Whether a recording says that it has nothing below a frequency."""
     return float(recording.info["highpass"] or 0.0) >= highpass * (1 - 1e-6)
 
 
-def _filter_from(recording: Any, source: str, options: ReadOptions, *, is_raw: bool) -> tuple[float | None, str]:
+def own_lowpass(recording: Any) -> float | None:
+    """Return the cut-off of the low-pass that a recording declares; ``None`` if it says nothing below half its rate."""
+    cutoff = float(recording.info["lowpass"] or 0.0)
+    return cutoff if 0 < cutoff < 0.499 * float(recording.info["sfreq"]) else None
+
+
+def _band(recording: Any, source: str, options: ReadOptions, *, is_raw: bool) -> tuple[Band, list[str]]:
+    """Return the filters that the recording still needs, and the notes that say which."""
+    highpass, note = _highpass(recording, source, options.highpass, is_raw=is_raw)
+    if not options.lowpass:
+        return (highpass, None), [note]
+    lowpass, low_note = _lowpass(recording, options.lowpass, is_raw=is_raw)
+    return (highpass, lowpass), [note, low_note]
+
+
+def _lowpass(recording: Any, lowpass: float, *, is_raw: bool) -> tuple[float | None, str]:
+    """Return the cut-off of the low-pass filter, or None, and the note that says which."""
+    has = float(recording.info["lowpass"] or 0.0) or float(recording.info["sfreq"]) / 2
+    if has <= lowpass * (1 + 1e-6):
+        return None, f"not low-pass filtered: it has nothing above {has:g} Hz, as it says itself."
+    if not is_raw:
+        return None, f"not low-pass filtered at {lowpass:g} Hz: they are epochs. Filter the recording before it is cut."
+    return lowpass, f"low-pass filtered at {lowpass:g} Hz with MNE's FIR filter."
+
+
+def _highpass(recording: Any, source: str, highpass: float | None, *, is_raw: bool) -> tuple[float | None, str]:
     """Return the cut-off of the high-pass filter, or None, and the note that says which."""
-    highpass = options.highpass
     if not highpass:
-        return None, "not filtered, as was asked for."
-    if _already(recording, highpass):
+        return None, "not high-pass filtered, as was asked for."
+    if already_highpassed(recording, highpass):
         was = recording.info["highpass"]
         return None, f"not filtered: it was high-passed at {was:g} Hz already, as it says itself."
     if not is_raw:
@@ -167,8 +190,8 @@ def _dropped(recording: Any, n_left: int) -> list[str]:
     bad = [str(text) for text in recording.annotations.description if str(text).lower().startswith("bad")]
     kinds = ", ".join(sorted(set(bad))[:5])
     return [
-        f"{len(bad)} segments annotated as bad ({kinds}) were dropped: {n_dropped} of {recording.n_times} samples; "
-        f"{n_left} are left."
+        f"{counted(len(bad), 'segment')} annotated as bad ({kinds}): {n_dropped} of {recording.n_times} samples were "
+        f"dropped; {n_left} are left."
     ]
 
 
@@ -185,7 +208,7 @@ def _check_amplitudes(values: NDArray[Any], channels: Channels, source: str, *, 
             listed = list_names([channels.names[k] for k in flat])
             raise DataError(
                 f"{source}: {flat.size} of {len(channels.names)} channels are flat: {listed}. Mark them as bad in the "
-                "recording, or list the others in a file and give it with --features."
+                "recording, or list the others in a file, for fedica local --features."
             )
         if not low <= typical <= high * (1.0 if filtered else _UNFILTERED):
             raise DataError(
@@ -232,4 +255,4 @@ def _counts(channels: Channels) -> str:
         f"{channels.types.count(kind)} {kind} channels in {unit_of(kind)[0]}" for kind in dict.fromkeys(channels.types)
     ]
     mixed = len(set(channels.units)) > 1
-    return ", ".join(parts) + (" (different units: give their scales in a study)" if mixed else "")
+    return ", ".join(parts) + (" (different units: scales of a study make them comparable)" if mixed else "")

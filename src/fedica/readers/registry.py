@@ -14,10 +14,11 @@ from fedica.arrays import PathLike
 from fedica.errors import FedicaError, FormatError, InputError, OptionError
 from fedica.formats import READERS, Reader, ReadOptions, option_name
 from fedica.readers.orientation import check_orientation, transposed
+from fedica.readers.rename import names_in_file, read_renames, renamed
 from fedica.readers.select import Keep, choose_columns, drop_or_refuse_missing
 from fedica.readers.sheet import Sheet, Table
 from fedica.readers.units import in_units
-from fedica.text import show_text
+from fedica.text import counted, show_text
 
 DEFAULT_OPTIONS = ReadOptions()
 
@@ -77,14 +78,17 @@ def read_data(
     if reader is None:
         raise FormatError(
             f"{file}: the suffix {suffix!r} is not one that can be read; {', '.join(READERS)} are. "
-            "Save the data as one of these."
+            + ("Decompress it first: gunzip." if suffix == ".gz" else "Save the data as one of these.")
         )
     check_options(file, reader, options)
-    sheet = _read(reader, file, None if options.transpose else columns, options)
+    names = read_renames(options.rename) if options.rename else {}
+    sheet = _read(reader, file, None if options.transpose else names_in_file(columns, names), options)
     if options.transpose:
         sheet = transposed(sheet, str(file))
     elif options.transpose is None and columns is None:
         check_orientation(sheet, str(file))
+    if names:
+        sheet = renamed(sheet, names, str(file))
     return to_table(
         sheet, str(file), columns=columns, lacking_ok=lacking_ok, drop_missing=drop_missing, keep=keep, units=units
     )
@@ -108,12 +112,24 @@ def to_table(
     values, whole = drop_or_refuse_missing(values, features, source, drop=drop_missing)
     n_dropped = int(whole.size - whole.sum())
     if n_dropped:
-        notes = (*notes, f"{n_dropped} rows with a missing value were dropped; {values.shape[0]} are left.")
+        notes = (*notes, f"{counted(n_dropped, 'row with a missing value', 'were')} dropped; {len(values)} left.")
     values, column_units, unit_notes = in_units(values, features, sheet, source, units)
     left_out |= sheet.unusable
     notes = (*sheet.notes, *notes, *unit_notes)
     labels = None if sheet.labels is None else tuple(itertools.compress(sheet.labels, whole))
-    return Table(values, features, source, left_out, n_dropped, notes, column_units, sheet.extra, labels)
+    return Table(
+        values,
+        features,
+        source,
+        left_out,
+        n_dropped,
+        notes,
+        column_units,
+        sheet.extra,
+        labels,
+        persons=sheet.persons,
+        lowpass=sheet.lowpass,
+    )
 
 
 def _read(reader: Reader, path: Path, columns: Sequence[str] | None, options: ReadOptions) -> Sheet:
@@ -155,6 +171,6 @@ def _regular_file(path: PathLike) -> Path:
     except ValueError as error:
         raise InputError(f"{shown!r} cannot be the path of a file ({error}).") from error
     if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "neither a file nor a folder"
+        kind = "a folder (those of BIDS: fedica local --bids)" if stat.S_ISDIR(mode) else "neither a file nor a folder"
         raise FormatError(f"{shown}: data must be in a regular file; this is {kind}.")
     return Path(path)

@@ -18,6 +18,7 @@ from fedica.text import list_names
 Keep = Callable[[str, str], bool]
 """From the name of a column that does not look like a feature, and the reason, to whether it is kept."""
 
+NOT_WANTED = "left out because they are not wanted"
 _BLOCK_NUMBERS = 4_000_000
 
 _Chosen = tuple[NDArray[Any], tuple[str, ...] | None, dict[str, str], tuple[str, ...]]
@@ -64,20 +65,20 @@ def _by_name(sheet: Sheet, source: str, columns: Sequence[str], *, lacking_ok: b
         others = [name for name in (*names, *sheet.left_out) if name not in asked]
         raise DataError(
             f"{source}: {len(lacking)} of {len(columns)} wanted features are not there: {list_names(lacking)}. "
-            + (_likely_names(lacking, others) or (f"It has, among others, {list_names(others)}. " if others else ""))
-            + "Rename the columns; or list those that you have in a file, and give it with --features."
+            + (likely_names(lacking, others) or (f"It has, among others, {list_names(others)}. " if others else ""))
+            + "Rename the columns (--rename FILE); or list those that you have in a file, for fedica local --features."
         )
     wanted = tuple(name for name in columns if name in place)
     order = [place[name] for name in wanted]
     values = sheet.values if order == list(range(len(names))) else sheet.values[:, order]
     rest = [name for name in (*names, *sheet.left_out) if name not in asked]
-    notes = [f"left out because they are not wanted: {list_names(rest)}."] if rest else []
+    notes = [f"{NOT_WANTED}: {list_names(rest)}."] if rest else []
     if lacking:
         notes.append(f"{len(lacking)} of {len(columns)} features are not there: {list_names(lacking)}.")
     return values, wanted, dict.fromkeys(rest, "not wanted"), tuple(notes)
 
 
-def _likely_names(lacking: Sequence[str], names: Sequence[str]) -> str:
+def likely_names(lacking: Sequence[str], names: Sequence[str]) -> str:
     """Return a sentence with the columns that may be meant: another spelling of what lacks, or nearly that."""
     spelt = {identifiers.plain(name).replace(" ", ""): name for name in reversed(names)}
     meant = []
@@ -105,7 +106,9 @@ def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
     notes = _left_out_notes(left_out)
     notes += [] if sheet.measured else _doubts([(names[k], sheet.values[:, k]) for k in kept])
     if set(left_out) - set(sheet.left_out):
-        notes.append("to keep a column that was left out, list the columns to use in a file and give it as --features.")
+        notes.append(
+            "to keep a column that was left out, list the columns to use in a file, for fedica local --features."
+        )
     return values, tuple(names[k] for k in kept) if sheet.names else None, left_out, tuple(notes)
 
 
@@ -130,7 +133,7 @@ def _left_out_notes(left_out: dict[str, str]) -> list[str]:
 def _doubts(columns: Iterable[tuple[str, NDArray[Any]]]) -> list[str]:
     """Return one sentence for each column that is kept though it may be no measurement."""
     return [
-        f"the column {name!r} was kept; it holds {why}. If it tells who or when, leave it out with --features."
+        f"the column {name!r} was kept; it holds {why}. If it tells who or when, leave it out: fedica local --features."
         for name, column in columns
         if (why := identifiers.doubt(column))
     ]
@@ -176,7 +179,7 @@ def drop_or_refuse_missing(
         names = features or tuple(f"column {k + 1}" for k in range(counts.size))
         raise DataError(
             f"{source}: {list_names([names[k] for k in empty])} must hold numbers; got no value in any row. Fill "
-            f"{'it' if len(empty) == 1 else 'them'}, or list the other columns in a file and give it with --features."
+            f"{'it' if len(empty) == 1 else 'them'}, or list the other columns in a file, for fedica local --features."
         )
     if not drop:
         worst = np.argsort(-counts, kind="stable")[: min(5, np.count_nonzero(counts))]

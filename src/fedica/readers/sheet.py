@@ -34,8 +34,12 @@ class Sheet:
         Whether the format has nothing but measurements, such as voxels, so that no column can be an identifier.
     labels : tuple of str, optional
         Labels of the rows, if the file has them: they never leave the client.
-    labels_named : bool
-        Whether the column of these labels has a name.
+    labels_column : str
+        Name of the column of these labels; empty if it has none.
+    persons : frozenset of str, optional
+        Of whom the rows are, if a column tells; it never leaves the client.
+    lowpass : float, optional
+        Of a recording: cut-off in Hz of the low-pass that it declares itself.
     """
 
     values: NDArray[Any]
@@ -47,7 +51,9 @@ class Sheet:
     extra: Mapping[str, str] = field(default_factory=dict)
     measured: bool = False
     labels: tuple[str, ...] | None = None
-    labels_named: bool = True
+    labels_column: str = ""
+    persons: frozenset[str] | None = None
+    lowpass: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +82,10 @@ class Table:
         Labels of the rows, if the file has them: they never leave the client.
     n_files : int
         How many files the data is from.
+    persons : frozenset of str, optional
+        Of whom the rows are, if the data tells: their number may be declared.
+    lowpass : float, optional
+        Of a recording: cut-off in Hz of the low-pass that it declares itself.
     """
 
     values: NDArray[Any]
@@ -88,3 +98,5 @@ class Table:
     extra: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] | None = None
     n_files: int = 1
+    persons: frozenset[str] | None = None
+    lowpass: float | None = None

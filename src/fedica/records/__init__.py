@@ -8,15 +8,17 @@ from fedica.records.client_names import check_client, client_key
 from fedica.records.contribution import CONTRIBUTION_FIELDS, Contribution
 from fedica.records.reasons import Reason
 from fedica.records.scores import GlobalMatrix, Refinement, Scores, fingerprint, fingerprints
-from fedica.records.study import DECLARE_SAMPLES, Study
-from fedica.records.trust import ClientTrust, Trust
+from fedica.records.study import DECLARE_SAMPLES, OTHER_PREPROCESSING, Study
+from fedica.records.trust import IN_DOUBT, ClientTrust, Trust
 
 __all__ = [
     "CONTRIBUTION_FIELDS",
     "DECLARE_SAMPLES",
     "INDEPENDENCE",
+    "IN_DOUBT",
     "MAX_NAME",
     "MIXING",
+    "OTHER_PREPROCESSING",
     "Aggregate",
     "AtomArray",
     "Certificate",

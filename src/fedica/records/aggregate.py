@@ -7,14 +7,16 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from fedica.arrays import Array, BoolArray, IntArray
-from fedica.errors import ContributionError, FedicaError
+from fedica.arrays import Array, BoolArray, IntArray, check_finite_matrix
+from fedica.errors import ContributionError, DataError, FedicaError
 from fedica.records.fields import READONLY, check_fields, checked, set_fields
+from fedica.records.notebook_table import aggregate_html
 from fedica.records.reasons import Numbers, sentence_of
 from fedica.records.scores import Refinement
 from fedica.records.trust import Trust
-from fedica.text import MAX_PATH, MAX_SENTENCE, show_text, show_values
+from fedica.text import MAX_PATH, MAX_SENTENCE, counted, show_text, show_values
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,9 @@ class Aggregate:
         results of fedica 0.1.0, which did not tell.
     replicates : ndarray of shape (r,), optional
         Whether each component replicates across clients. ``None`` where that was not tested, or clients are too few.
+    explained_variance : ndarray of shape (K, r), optional
+        Share of each client's variance that each component explains, of the variance that its strengths tell; NaN for
+        clients without strengths. ``None`` where nobody sent strengths.
     refinement : Refinement, optional
         What second messages changed in ``mixing`` and ``centres``; labels, support and trust stay those of the first.
     """
@@ -190,6 +195,7 @@ class Aggregate:
     certificate: Certificate | None = None
     weighted_support: IntArray | None = field(default=None, metadata=READONLY)
     replicates: BoolArray | None = field(default=None, metadata=READONLY)
+    explained_variance: Array | None = field(default=None, metadata=READONLY)
     refinement: Refinement | None = None
 
     def __post_init__(self) -> None:
@@ -204,6 +210,16 @@ class Aggregate:
     def scale(self) -> Array | None:
         """The standard deviation of each source, (r,), once second messages have told it."""
         return None if self.refinement is None else self.refinement.scale
+
+    @property
+    def explained_in_all(self) -> Array | None:
+        """Mean of ``explained_variance`` over the clients that sent strengths and are not outlying, (r,)."""
+        if self.explained_variance is None:
+            return None
+        told = np.isfinite(self.explained_variance).all(axis=1)
+        if self.trust is not None:
+            told &= np.array(self.trust.verdict) != "outlying"
+        return self.explained_variance[told].mean(axis=0) if told.any() else None
 
     @property
     def degenerate(self) -> IntArray:
@@ -239,17 +255,46 @@ class Aggregate:
             certificate=None if self.certificate is None else self.certificate.renumbered(order),
             weighted_support=None if self.weighted_support is None else self.weighted_support[order],
             replicates=None if self.replicates is None else self.replicates[order],
+            explained_variance=None if self.explained_variance is None else self.explained_variance[:, order],
             refinement=None if self.refinement is None else self.refinement.renumbered(order),
         )
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Recover sources of data with the global mixing matrix, by least squares.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+            Data with the features of the aggregate, in their order and in the units and scales of its study.
+
+        Returns
+        -------
+        S : ndarray of shape (n_samples, r)
+            The sources of the centred data, each of variance one in it, as `LocalICA.transform` and
+            `FederatedICA.transform` give them for general mixing. A component whose atoms cancel has sources of zero.
+        """
+        data = check_finite_matrix(X, "data", "(n_samples, n_features)")
+        if data.shape[1] != self.mixing.shape[0]:
+            raise DataError(
+                f"data has {data.shape[1]} features; the aggregate has {self.mixing.shape[0]}. Give its features, in "
+                "its order."
+            )
+        sources = (data - data.mean(axis=0)) @ np.linalg.pinv(self.mixing).T
+        deviation = sources.std(axis=0)
+        return np.asarray(sources / np.where(deviation > 0, deviation, 1.0))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: components, and the clients in doubt."""
+        return aggregate_html(self)
 
     def __repr__(self) -> str:
         d, r = self.mixing.shape
         lines = [
-            f"Aggregate by {self.method!r}: {r} components of {d} features "
-            f"from {len(self.clients)} clients ({self.labels.size} atoms)"
+            f"Aggregate by {self.method!r}: {counted(r, 'component')} of {d} features "
+            f"from {counted(len(self.clients), 'client')} ({counted(self.labels.size, 'atom')})"
         ]
         lines += [
-            f"  component {a}: {self.support[a]} clients, median angle {self.spread[a]:.2f} degrees"
+            f"  component {a}: {counted(int(self.support[a]), 'client')}, median angle {self.spread[a]:.2f} degrees"
             + (" (degenerate: its atoms cancel)" if a in self.degenerate else "")
             for a in range(min(r, 12))
         ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import IntArray, check_unmasked, readonly
+from fedica.arrays import Array, IntArray, check_unmasked, readonly
 from fedica.errors import InputError
 from fedica.records import checks
 from fedica.records.fields import check_fields, checked, set_fields
@@ -33,6 +33,10 @@ class AtomArray:
         Names of the d features.
     independence, mixing, study : str, optional
         As in `Contribution`: the same for all clients.
+    grams : sequence of K arrays, optional
+        Strengths: ``gram`` of each client as in `Contribution`, (r_k, r_k); ``None`` for a client without.
+    noise_floors : array-like of shape (K,), optional
+        Its ``noise_floor``; 0 for a client without.
 
     Raises
     ------
@@ -49,6 +53,8 @@ class AtomArray:
     independence: str | None = field(default=None, metadata=checked(checks.check_independence))
     mixing: str | None = field(default=None, metadata=checked(checks.check_mixing))
     study: str | None = None
+    grams: Sequence[Array | None] = ()
+    noise_floors: Array | Sequence[float] = ()
 
     def __post_init__(self) -> None:
         n_features, n_atoms = _check_shape(self.atoms)
@@ -67,6 +73,9 @@ class AtomArray:
             client_of_atom=readonly(owner),
             clients=tuple(checks.check_name(name, "a client's name") for name in names),
             n_samples=readonly(declared.astype(np.int64, copy=False)),
+        )
+        set_fields(
+            self, grams=_check_grams(self.grams, owner), noise_floors=_check_floors(self.noise_floors, n_clients)
         )
         check_fields(self, "an AtomArray's ")
         if self.features is not None and len(self.features) != n_features:
@@ -105,3 +114,34 @@ def _check_owner(client_of_atom: Any, n_atoms: int) -> IntArray:
             f"by side; it is not so at atom {int(np.argmax((steps < 0) | (steps > 1)))}."
         )
     return owner
+
+
+def _check_grams(grams: Sequence[Array | None], owner: IntArray) -> tuple[Array | None, ...]:
+    """Return the Gram matrix of each client, as large as it has atoms, or ``None``."""
+    n_atoms = np.bincount(owner)
+    if not len(grams):
+        return (None,) * n_atoms.size
+    if len(grams) != n_atoms.size:
+        raise InputError(f"an AtomArray's grams must be {n_atoms.size}, one for each client; got {len(grams)}.")
+    return tuple(
+        None if gram is None else _check_gram(gram, size, f"an AtomArray's gram of client number {k}")
+        for k, (gram, size) in enumerate(zip(grams, n_atoms.tolist(), strict=True))
+    )
+
+
+def _check_gram(gram: Array, size: int, what: str) -> Array:
+    found = checks.check_gram(gram, what)
+    if len(found) != size:
+        raise InputError(f"{what} must have a row for each of its {size} atoms; got {len(found)}.")
+    return found
+
+
+def _check_floors(floors: Array | Sequence[float], n_clients: int) -> Array:
+    """Return the noise floor of each client, (K,)."""
+    found = np.asarray(floors, dtype=np.float64) if len(floors) else np.zeros(n_clients)
+    if found.shape != (n_clients,) or not np.isfinite(found).all() or found.min() < 0:
+        raise InputError(
+            f"an AtomArray's noise_floors must be {n_clients} finite numbers, none of them negative, one for each "
+            f"client; got {found.size}."
+        )
+    return readonly(found)

@@ -12,6 +12,7 @@ from fedica.errors import ContributionError, InputError
 from fedica.records import checks
 from fedica.records.client_names import check_client
 from fedica.records.fields import Form, check_fields, checked, declare, declared_fields, optional, set_fields
+from fedica.text import counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,7 +187,9 @@ class Contribution:
 
     def __repr__(self) -> str:
         samples = "samples not declared" if self.n_samples is None else f"{self.n_samples} samples"
-        return f"Contribution({self.client!r}: {self.n_atoms} atoms of {self.n_features} features, {samples})"
+        return (
+            f"Contribution({self.client!r}: {counted(self.n_atoms, 'atom')} of {self.n_features} features, {samples})"
+        )
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         values = {x.name: getattr(self, x.name) for x in fields(self)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fedica.errors import DataWarning, FedicaError
-from fedica.text import list_names
+from fedica.text import counted, list_names
 
 Numbers = Mapping[str, Any]
 """What a sentence says, by name: whole numbers, floats, texts, and tuples of these."""
@@ -115,10 +115,6 @@ def list_components(numbers: Sequence[int]) -> str:
     return f"component{'s' if len(numbers) > 1 else ''} {named}"
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
 # Of verdicts.
 
 
@@ -142,7 +138,7 @@ def _far(numbers: Numbers) -> str:
 
 def _few_samples(numbers: Numbers) -> str:
     n = numbers["n_samples"]
-    return f"noisy, as its {_count(n, 'sample')} explain{'s' if n == 1 else ''}"
+    return f"noisy, as its {counted(n, 'sample')} explain{'s' if n == 1 else ''}"
 
 
 def _other_basis(numbers: Numbers) -> str:
@@ -163,15 +159,23 @@ def _few_matches(numbers: Numbers) -> str:
     return f"matches {numbers['n_matched']} of {numbers['n_possible']} components; the other clients match {others}"
 
 
+def _no_match(numbers: Numbers) -> str:
+    return f"none of its {counted(numbers['n_atoms'], 'atom')} matches a component"
+
+
 UNMATCHED = "{n_unmatched} of its {n_atoms} atoms match no component"
 BESIDES = (_lacks, _unmatched, _copies)
 VERDICT_KINDS = {
     "agrees": Wording("agrees with the components", _likeness, BESIDES),
+    "partial": Wording("agrees on what it has", _likeness, BESIDES),
     "noisy": Wording("noisier than most", _likeness, BESIDES),
     "few-samples": Wording(_few_samples, _likeness, BESIDES),
+    "undetermined": Wording(
+        "its data does not determine {n_uncertain} of its {n_atoms} atoms, as it says itself", _likeness, BESIDES
+    ),
     "far": Wording(_far, _likeness, (_copies,)),
     "few-matches": Wording(_few_matches, clauses=(_copies,)),
-    "no-match": Wording("none of its {n_atoms} atoms matches a component", _likeness, (_copies,)),
+    "no-match": Wording(_no_match, _likeness, (_copies,)),
     "other-basis": Wording(_other_basis, clauses=(_copies,)),
     "little-explained": Wording(
         "the components explain {explained:.1%} of its variance, of the typical client's {usual:.1%}: much is its own, "
@@ -181,10 +185,11 @@ VERDICT_KINDS = {
     ),
     "not-judged": Wording("the method {method!r} judges no client"),
 }
-"""Why a client is trusted, weak or outlying. Numbers: ``angle`` (degrees), ``likeness``, ``chance`` (median cosines),
+"""Why a client is trusted, partial, weak or outlying. Numbers: ``angle`` (degrees), ``likeness``, ``chance`` (cosines),
 ``n_atoms``, ``n_matched``, ``n_possible``, ``usual_matches`` (of the clients: 10%, 50%, 90%), ``n_unmatched``,
 ``missing`` (components), ``n_samples`` (0: not declared), ``n_copies`` (clients that sent the same atoms),
-``n_agreeing`` (other outlying clients that share its basis), ``explained``, ``usual`` (shares of variance)."""
+``n_agreeing`` (other outlying clients that share its basis), ``n_uncertain`` (atoms that the client calls uncertain),
+``explained``, ``usual`` (shares of variance)."""
 
 
 # Of contributions that are left out.
@@ -212,12 +217,16 @@ def _signed_with(numbers: Numbers) -> str:
     return f": the file is signed with key {numbers['key'][:16]!r}..., which is {of}."
 
 
+def _say(n_clients: int) -> str:
+    return "says" if n_clients == 1 else "say"
+
+
 def _no_majority(numbers: Numbers) -> str:
     votes = zip(numbers["values"], numbers["counts"], strict=True)
-    tally = [f"{count} say {value!r}" for value, count in votes]
+    tally = [f"{count} {_say(count)} {value!r}" for value, count in votes]
     n_others, n_silent = numbers.get("n_values", 0) - len(tally), numbers.get("n_silent", 0)
     others = [f"{n_others} other values are declared"] if n_others > 0 else []
-    silent = [f"{n_silent} say nothing"] if n_silent else []
+    silent = [f"{n_silent} {_say(n_silent)} nothing"] if n_silent else []
     remedy = f" {FILL}" if numbers["term"] in ("n_features", "features") else ""
     return (
         f"the clients do not agree on {numbers['term']}: {', '.join([*tally, *others, *silent])}. A value holds when "
@@ -235,10 +244,17 @@ def _features_differ(numbers: Numbers) -> str:
     )
 
 
+def _other_preprocessing(numbers: Numbers) -> str:
+    told = "client {client!r} prepared its data otherwise than study {study!r} says: {step} is {value}, not {agreed}."
+    if not numbers["step"]:
+        told = "client {client!r} does not tell how its data was prepared, which study {study!r} fixes."
+    return f"{told} Re-run fedica local with the study.".format_map(numbers)
+
+
 FILL = "Re-run fedica local with the study's features, or fill what some lack first: fedica.fill_features."
 REJECTION_KINDS = {
     "withdrawn": Wording("withdrawn by the coordinator."),
-    "more-rejected": Wording("{n_rejected} more were left out; rejected.csv lists all."),
+    "more-rejected": Wording("{n_rejected} more left out; rejected.csv lists all."),
     "duplicate-name": Wording(
         "client {client!r} sent {n_contributions} different contributions; every client sends one. "
         "Give each client a name of its own, or withdraw all but one."
@@ -250,6 +266,7 @@ REJECTION_KINDS = {
     "duplicate-scores": Wording("client {client!r} sent more than one second message; every client sends one."),
     "other-study": Wording(_other_study),
     "term-differs": Wording(_term_differs),
+    "other-preprocessing": Wording(_other_preprocessing),
     "no-majority": Wording(_no_majority),
     "features-differ": Wording(_features_differ),
     "unnamed-features": Wording(
@@ -274,6 +291,10 @@ REJECTION_KINDS = {
     ),
     "empty-folder": Wording("{path}: there is no *{suffix} file in this folder."),
     "unreadable-folder": Wording("{path}: the folder cannot be read ({problem})."),
+    "absent": Wording(
+        "client {client!r}: its node was not connected when the clients were asked, or the run was interrupted before "
+        "it answered."
+    ),
     "no-answer": Wording("node {node}: {problem}"),
     "unreadable-answer": Wording("node {node}: {problem}"),
     "other-answer": Wording("node {node}: its answer is not one that fedica gives."),

@@ -11,6 +11,9 @@ import numpy as np
 from fedica.arrays import Array, IntArray
 from fedica.records.reasons import Reason
 
+IN_DOUBT = ("outlying", "weak")
+"""Verdicts that cast doubt on a client, the worse first. Others agree, be it on a part of the components."""
+
 
 @dataclass(frozen=True)
 class ClientTrust:
@@ -20,7 +23,7 @@ class ClientTrust:
     ----------
     client : str
         Its name.
-    verdict : {"trusted", "weak", "outlying"}
+    verdict : {"trusted", "partial", "weak", "outlying"}
         The verdict.
     why : Reason
         Why, as a kind and its numbers; `reason` is the same in words.
@@ -57,7 +60,8 @@ class Trust:
     clients : tuple of str
         The K clients.
     verdict : tuple of str
-        "trusted", "weak" (noisy, as few samples explain) or "outlying".
+        "trusted"; "partial" (agrees on what it has, but lacks components or has others of its own); "weak" (noisy, as
+        few samples explain); or "outlying".
     why : tuple of Reason
         Why, as a kind and its numbers; `reason` is the same in words.
     angle : ndarray of shape (K,)
@@ -126,8 +130,8 @@ class Trust:
         return tuple(c for c, v in zip(self.clients, self.verdict, strict=True) if v == verdict)
 
     def summary(self, most: int) -> list[str]:
-        """Name up to ``most`` clients that are not trusted, one per line, with the reason."""
-        doubted = [k for k, v in enumerate(self.verdict) if v != "trusted"]
+        """Name up to ``most`` clients that are in doubt, one per line, with the reason."""
+        doubted = [k for k, v in enumerate(self.verdict) if v in IN_DOUBT]
         doubted.sort(key=lambda k: (self.verdict[k], -self.angle[k]))
         lines = [f"{self.verdict[k]}: {self.clients[k]!r}, {self.why[k].sentence}" for k in doubted[:most]]
         return lines + ([f"... and {len(doubted) - most} more"] if len(doubted) > most else [])

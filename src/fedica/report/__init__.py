@@ -2,6 +2,7 @@
 
 from fedica.report.figures.atoms import plot_atoms
 from fedica.report.figures.components import plot_components
+from fedica.report.figures.likeness import plot_likeness
 from fedica.report.figures.spectrum import plot_spectrum
 from fedica.report.figures.trust import plot_trust
 from fedica.report.headline import Headline, headline
@@ -14,6 +15,7 @@ __all__ = [
     "headline",
     "plot_atoms",
     "plot_components",
+    "plot_likeness",
     "plot_spectrum",
     "plot_trust",
     "render_report",

@@ -6,11 +6,11 @@ import numpy as np
 from scipy.stats import f
 
 from fedica.arrays import Array, IntArray
-from fedica.records import Aggregate, Reason, Trust
+from fedica.records import IN_DOUBT, Aggregate, Reason, Trust
 from fedica.server import METHODS
 from fedica.server.agreement import ATOM_CUT
 
-VERDICTS = ("outlying", "weak", "trusted", "not judged")
+VERDICTS = (*IN_DOUBT, "partial", "trusted", "not judged")
 """In the order of concern."""
 CONE_LEVEL = 0.95
 MIN_ATOMS_FOR_CONE = 5
@@ -38,6 +38,22 @@ def trust_of(aggregate: Aggregate) -> Trust:
         n_unmatched=atoms_per_client(aggregate) - np.bincount(owner, minlength=n_clients),
         influence=np.full(n_clients, np.nan),
     )
+
+
+def likeness_of(trust: Trust) -> Array:
+    """Return the absolute cosine of each client's atom, or span, to each component: (K, r)."""
+    return np.asarray(np.cos(np.radians(trust.angles)))
+
+
+def chance_of(trust: Trust) -> Array:
+    """Return the likeness that chance gives, as in the reasons: (K,); 0 where it is not known."""
+    return np.array([float(why.numbers.get("chance", 0.0)) for why in trust.why])
+
+
+def over_chance(trust: Trust) -> Array:
+    """Return how far each likeness is from chance, 0, to equality, 1: (K, r)."""
+    chance = np.minimum(chance_of(trust), 0.999)[:, None]
+    return np.asarray(np.clip((likeness_of(trust) - chance) / (1 - chance), 0.0, 1.0))
 
 
 def atoms_per_client(aggregate: Aggregate) -> IntArray:

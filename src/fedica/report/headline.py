@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, BoolArray
-from fedica.records import Aggregate, Trust
+from fedica.records import IN_DOUBT, Aggregate, Trust
 from fedica.records.reasons import list_components
 from fedica.report.agreement import trust_of, worst_first
 from fedica.text import show_text
@@ -16,7 +16,6 @@ MAX_NAMED = 6
 """Clients named in one sentence; the tables name all."""
 MAX_NAME_LENGTH = 48
 
-_IN_DOUBT = ("outlying", "weak")
 _SOURCES = {
     "given": "The number of components, {r}, was given.",
     "clients": "{r} components: more than half of the clients sent this number of atoms, and these match.",
@@ -103,7 +102,7 @@ def headline(aggregate: Aggregate) -> Headline:
     """
     trust = trust_of(aggregate)
     n_clients = len(aggregate.clients)
-    doubts = tuple(x for x in (_doubts(trust, verdict) for verdict in _IN_DOUBT) if x.total)
+    doubts = tuple(x for x in (_doubts(trust, verdict) for verdict in IN_DOUBT) if x.total)
     n_trusted = n_clients - sum(x.total for x in doubts)
     components = _count(aggregate.n_components, "component")
     if n_clients == 1:
@@ -116,10 +115,18 @@ def headline(aggregate: Aggregate) -> Headline:
         agrees = _replication(aggregate, aggregate.replicates)
     else:
         agrees = f"{n_trusted} of {n_clients} clients {'agrees' if n_trusted == 1 else 'agree'} on {components}"
+        agrees += _in_part(trust)
     warning = _warning(aggregate, n_trusted)
     doubtful = doubts or aggregate.rejected or n_clients == 1
     tone = "bad" if warning else "mixed" if doubtful else "good"
     return Headline(agrees, doubts, tone, warning, _details(aggregate, trust))
+
+
+def _in_part(trust: Trust) -> str:
+    """Say how many of the clients that agree do so on a part."""
+    n = trust.verdict.count("partial")
+    whose = "it lacks some or has others of its own" if n == 1 else "they lack some or have others of their own"
+    return f", {n} of them in part: {whose}" if n else ""
 
 
 def _replication(aggregate: Aggregate, replicates: BoolArray) -> str:
@@ -213,8 +220,8 @@ def _support(aggregate: Aggregate) -> str:
     rarest = f" (component {int(support.argmin())})" if r > 1 and least < support.max() else ""
     how_many = f"all {n_clients}" if least == n_clients else f"at least {least} of the {n_clients}"
     return (
-        f"{each} seen by {how_many} clients{rarest}, "
-        f"whose atoms are at a median angle of {'' if r == 1 else 'at most '}{widest:.1f}° to it."
+        f"{each} seen by {how_many} clients{rarest}; the median cosine of their atoms to it is "
+        f"{'' if r == 1 else 'at least '}{np.cos(np.radians(widest)):.2f} ({widest:.1f}°)."
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from os import PathLike
 
+from fedica.arrays import PathLike
 from fedica.exchange import ResultFolder
 from fedica.records import Aggregate
-from fedica.report.components import ImageShape
+from fedica.report.forms import ImageShape
 from fedica.report.headline import headline
 from fedica.report.page import material_of, render_report
 
@@ -27,13 +27,18 @@ class Shown:
     def _repr_html_(self) -> str:
         """Return the page in an iframe, which keeps its styles and scripts apart from those of the notebook."""
         return (
-            f'<iframe srcdoc="{escape(self.html, quote=True)}" title="fedica report" sandbox="allow-scripts" '
+            f'<iframe srcdoc="{escape(self.html, quote=True)}" title="fedica report" '
+            'sandbox="allow-scripts allow-downloads" '
             f'style="width:100%;height:{self.height}px;border:1px solid #d9dee5;border-radius:8px"></iframe>'
         )
 
 
 def show(
-    result: Aggregate | ResultFolder | str | PathLike[str], *, image: ImageShape | str = "auto", height: int = 800
+    result: Aggregate | ResultFolder | PathLike,
+    *,
+    image: ImageShape | str = "auto",
+    like: PathLike | None = None,
+    height: int = 800,
 ) -> Shown:
     """Show the report of an aggregate in a notebook.
 
@@ -43,6 +48,8 @@ def show(
         Result of the server, or the folder that holds it.
     image : tuple of int, "auto" or "no"
         As for `write_report`.
+    like : path-like, optional
+        As for `write_report`.
     height : int
         Height of the frame, in pixels.
 
@@ -51,5 +58,5 @@ def show(
     Shown
         Jupyter shows it as the page.
     """
-    page = render_report(result, image=image)
+    page = render_report(result, image=image, like=like)
     return Shown(str(headline(material_of(result).aggregate)), page, height)

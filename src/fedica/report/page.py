@@ -6,8 +6,7 @@ import base64
 import hashlib
 import os
 import sys
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -24,22 +23,26 @@ from fedica.exchange import Provenance, ResultFolder, read_folder
 from fedica.exchange.files import PRIVATE, check_output, write_atomic
 from fedica.exchange.inputs import files_of
 from fedica.records import Aggregate, ClientTrust, Trust
-from fedica.report.agreement import atoms_per_client, concern, trust_of, worst_first
-from fedica.report.atom_map import map_atoms
-from fedica.report.components import ImageShape, component_cards
-from fedica.report.figures.atoms import SYMBOLS, describe_atoms
+from fedica.report.agreement import atoms_per_client, concern, likeness_of, over_chance, trust_of, worst_first
+from fedica.report.atom_angles import angles_of_atoms
+from fedica.report.components import component_cards
+from fedica.report.figures.atoms import describe_atoms
+from fedica.report.figures.likeness import assigned_likeness, describe_likeness, typical_chance
 from fedica.report.figures.spectrum import describe_spectrum
 from fedica.report.figures.style import colour
+from fedica.report.forms import Form, ImageShape, form_of
 from fedica.report.headline import headline, short
+from fedica.report.png import DIVERGING
 from fedica.report.provenance import command as command_of
 from fedica.report.provenance import facts, versions
+from fedica.report.scalp import Montage
 from fedica.text import MAX_SENTENCE, show_text
 
 REPORT = "report.html"
 MAX_CELLS, MAX_ROWS = 60_000, 1000
 """What a browser lays out without delay; of more clients the first in the order of concern are shown."""
-BINS = (2, 5, 10, 20, 35, 60, 90)
-"""Upper ends, in degrees, of the colours of the heat map."""
+BINS = (0.95, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)
+"""Lower ends of the colours of the heat map: likeness over chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,6 @@ class ClientRow:
     rank: int
     n_atoms: int
     n_samples: int | None
-    glyph: str
     cells: tuple[tuple[str, str], ...]
 
 
@@ -70,6 +72,7 @@ def write_report(
     path: PathLike | None = None,
     *,
     image: ImageShape | str = "auto",
+    like: PathLike | None = None,
     command: str | None = None,
     provenance: Iterable[Provenance] = (),
 ) -> Path:
@@ -83,6 +86,9 @@ def write_report(
         The file; ``report.html`` in the result folder if ``result`` is its path.
     image : tuple of int, "auto" or "no"
         Height and width when the features are the pixels of an image; guessed by default.
+    like : path-like, optional
+        A recording that has the positions of the electrodes, for scalp maps; by default they follow from names of the
+        10-10 system or of BioSemi's cap of 128 electrodes.
     command : str, optional
         The command that made the result; reconstructed from the result by default.
     provenance : iterable of Provenance
@@ -94,7 +100,7 @@ def write_report(
         The file. It names single clients, so it is for the coordinator alone, like details.safetensors.
     """
     target = Path(path) if path is not None else _default_path(result)
-    text = render_report(result, image=image, command=command, provenance=provenance)
+    text = render_report(result, image=image, like=like, command=command, provenance=provenance)
     check_output(target, files_of(result))
     write_atomic(target, [text.encode("utf-8", "backslashreplace")], mode=PRIVATE)
     return target
@@ -104,6 +110,7 @@ def render_report(
     result: Aggregate | ResultFolder | PathLike,
     *,
     image: ImageShape | str = "auto",
+    like: PathLike | None = None,
     command: str | None = None,
     provenance: Iterable[Provenance] = (),
 ) -> str:
@@ -115,6 +122,8 @@ def render_report(
         As for `write_report`, like the other parameters.
     image : tuple of int, "auto" or "no"
         Whether the features are pixels.
+    like : path-like, optional
+        A recording that has the positions of the electrodes.
     command : str, optional
         The command that made the result.
     provenance : iterable of Provenance
@@ -128,7 +137,7 @@ def render_report(
     material = material_of(result, tuple(provenance))
     aggregate, trust = material.aggregate, trust_of(material.aggregate)
     rows = _client_rows(material, trust)
-    atom_map = map_atoms(aggregate)
+    drawn, form = angles_of_atoms(aggregate), form_of(aggregate, image, like)
     scripts = {name: _script(name) for name in ("page.js", "plotly-basic.min.js")}
     return (
         _environment()
@@ -140,12 +149,13 @@ def render_report(
             headline=headline(aggregate),
             aggregate=aggregate,
             rows=rows,
-            n_atoms_hidden=aggregate.labels.size - atom_map.shown.size,
+            n_atoms_hidden=aggregate.labels.size - drawn.shown.size,
             n_unmatched=int((aggregate.labels < 0).sum()),
+            **_components(aggregate, form),
             bins=BINS,
             spectrum_text=_spectrum_text(aggregate),
-            cards=component_cards(aggregate, image=image),
-            colours=[colour(a) for a in range(aggregate.n_components)],
+            likeness_text=_likeness_text(trust),
+            chance=typical_chance(trust),
             facts=facts(aggregate, material.summary),
             versions=versions(),
             written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -153,17 +163,51 @@ def render_report(
             files=(material.summary or {}).get("files", {}),
             command=command or command_of(aggregate, material.provenance, material.folder),
             data={
-                "figures": {"spectrum": describe_spectrum(aggregate), "atoms": describe_atoms(aggregate, atom_map)},
+                "figures": {
+                    "likeness": describe_likeness(trust),
+                    "spectrum": describe_spectrum(aggregate),
+                    "atoms": describe_atoms(aggregate, drawn),
+                },
                 "clients": {row.number: _described(row) for row in rows},
                 "angles": {row.number: trust.angles[row.number].round(2).tolist() for row in rows},
+                "explained": _explained(aggregate, rows),
             },
         )
     )
 
 
+def _components(aggregate: Aggregate, form: Form) -> dict[str, Any]:
+    """Return what the section on components shows."""
+    cards = component_cards(aggregate, form)
+    return {
+        "form": form,
+        "cards": cards,
+        "n_maps": sum(card.n_clients for card in cards),
+        "n_maps_hidden": sum(card.n_clients - len(card.clients) for card in cards),
+        "colour_scale": DIVERGING,
+        "electrodes": _electrodes(form.montage),
+        "colours": [colour(a) for a in range(aggregate.n_components)],
+    }
+
+
+def _electrodes(montage: Montage | None) -> str:
+    """Return the SVG path of points at the electrodes, on a map of radius one."""
+    places = [] if montage is None else (montage.places / montage.extent).tolist()
+    return "".join(f"M{x:.3f} {-y:.3f}h0" for x, y in places)
+
+
+def _explained(aggregate: Aggregate, rows: Sequence[ClientRow]) -> dict[int, list[str]]:
+    """Return what each component explains of a client's variance, in per cent, for the clients that sent strengths."""
+    shares = aggregate.explained_variance
+    if shares is None:
+        return {}
+    told = [row.number for row in rows if np.isfinite(shares[row.number]).all()]
+    return {number: [f"{100 * share:.2g}%" for share in shares[number].tolist()] for number in told}
+
+
 def _described(row: ClientRow) -> list[str]:
     """Return what the page's script shows of a client."""
-    return [short(row.trust.client), row.trust.verdict, show_text(row.trust.reason, MAX_SENTENCE)]
+    return [show_text(row.trust.client), row.trust.verdict, show_text(row.trust.reason, MAX_SENTENCE)]
 
 
 def material_of(result: Aggregate | ResultFolder | PathLike, provenance: tuple[Provenance, ...] = ()) -> Material:
@@ -187,6 +231,15 @@ def _spectrum_text(aggregate: Aggregate) -> str:
     )
 
 
+def _likeness_text(trust: Trust) -> str:
+    """Return the text alternative of the histogram."""
+    likeness = assigned_likeness(trust)
+    if likeness.size == 0:
+        return "No atom is alike a component."
+    low, median, high = np.quantile(likeness, (0.1, 0.5, 0.9))
+    return f"Likeness of atoms to their components: median {median:.2f}, from {low:.2f} (10%) to {high:.2f} (90%)."
+
+
 def _default_path(result: object) -> Path:
     if isinstance(result, str | os.PathLike):
         return Path(result) / REPORT
@@ -198,6 +251,8 @@ def _client_rows(material: Material, trust: Trust) -> list[ClientRow]:
     n_atoms = atoms_per_client(material.aggregate)
     samples = {origin.client: origin.n_samples for origin in material.provenance}
     shown = np.array(worst_first(trust)[: max(1, min(MAX_ROWS, MAX_CELLS // material.aggregate.n_components))])
+    rows = trust.rows(shown)
+    cells = zip(likeness_of(rows).tolist(), over_chance(rows).tolist(), rows.has.tolist(), strict=True)
     return [
         ClientRow(
             number=k,
@@ -205,19 +260,18 @@ def _client_rows(material: Material, trust: Trust) -> list[ClientRow]:
             rank=concern(row.verdict),
             n_atoms=int(n_atoms[k]),
             n_samples=samples.get(row.client),
-            glyph=SYMBOLS[k % len(SYMBOLS)],
-            cells=tuple(map(_cell, trust.angles[k].tolist(), trust.has[k].tolist())),
+            cells=tuple(map(_cell, *own)),
         )
-        for k, row in zip(shown.tolist(), trust.rows(shown), strict=True)
+        for k, row, own in zip(shown.tolist(), rows, cells, strict=True)
     ]
 
 
-def _cell(angle: float, has: bool) -> tuple[str, str]:
+def _cell(likeness: float, over: float, has: bool) -> tuple[str, str]:
     """Return the style and the text of one cell of the heat map; an atom that is too far to count is in italics."""
-    if angle >= 90 and not has:
+    if likeness < 1e-12 and not has:
         return "no", "–"
-    heat = f"h{min(bisect_left(BINS, angle), len(BINS) - 1)}"
-    return heat if has else f"{heat} far", _degrees(angle)
+    heat = f"h{next(place for place, end in enumerate(BINS) if over >= end)}"
+    return heat if has else f"{heat} far", f"{likeness:.2f}"
 
 
 def _degrees(angle: float) -> str:

@@ -26,27 +26,37 @@ def palette(n_colours: int = 255) -> NDArray[np.uint8]:
     return np.column_stack([np.interp(at, range(len(stops)), stops[:, c]) for c in range(3)]).round().astype(np.uint8)
 
 
-def picture(values: Array) -> str:
-    """Return values (height, width) as the data URL of a PNG: white is zero, NaN is transparent."""
+def picture(values: Array, largest: float | None = None) -> str:
+    """Return values (height, width) as the data URL of a PNG: white is zero, NaN is transparent.
+
+    largest : the value of the darkest colour, by default the largest in the picture.
+    """
     step = -(-max(values.shape) // MAX_SIDE)
     values = values[::step, ::step]
     colours = np.vstack([[[0, 0, 0]], palette()]).astype(np.uint8)
-    return _address(_index(values, 127), colours)
+    return _address(_index(values, 127, largest), colours)
 
 
-def outlined_picture(values: Array, line: BoolArray) -> str:
+def thumbnail(values: Array, largest: float, most: int) -> str:
+    """Return the same with fewer colours: at most ``most`` pixels a side, values beyond ``largest`` cut to it."""
+    step = -(-max(values.shape) // most)
+    colours = np.vstack([[[0, 0, 0]], palette(63)]).astype(np.uint8)
+    return _address(_index(values[::step, ::step], 31, largest), colours)
+
+
+def outlined_picture(values: Array, line: BoolArray, largest: float | None = None) -> str:
     """Return the same without subsampling, with a grey line through the pixels where ``line`` is true."""
-    index = _index(values, 126)
+    index = _index(values, 126, largest)
     index[line] = 254
     return _address(index, np.vstack([[[0, 0, 0]], palette(253), [_LINE]]).astype(np.uint8))
 
 
-def _index(values: Array, half: int) -> NDArray[np.uint8]:
+def _index(values: Array, half: int, largest: float | None = None) -> NDArray[np.uint8]:
     """Return the colour of each value, 1 to 2 ``half`` + 1 with zero in the middle; 0 is transparent."""
     known = np.isfinite(values)
-    largest = max(float(np.abs(values[known]).max(initial=0.0)), 1e-300)
+    end = max(float(np.abs(values[known]).max(initial=0.0)) if largest is None else largest, 1e-300)
     index = np.zeros(values.shape, dtype=np.uint8)
-    index[known] = 1 + np.round(half * (1 + values[known] / largest)).astype(np.uint8)
+    index[known] = 1 + np.round(half * (1 + np.clip(values[known] / end, -1, 1))).astype(np.uint8)
     return index
 
 

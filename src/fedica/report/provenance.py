@@ -11,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from os.path import dirname
 from typing import Any
 
+import numpy as np
+
 from fedica.exchange import Provenance
 from fedica.exchange.intake import SUFFIX
 from fedica.records import Aggregate, Refinement
@@ -54,15 +56,27 @@ def facts(aggregate: Aggregate, summary: Mapping[str, Any] | None) -> dict[str, 
         "second message": _refinement_text(aggregate.refinement),
     }
     if certificate is not None:
-        gamma = certificate.kmeans_gamma
-        if gamma is not None:
-            shown["grouping"] = f"k-means objective at most {1 + gamma:.3g} times the optimum (proven)"
+        shown["grouping"] = _grouping_text(certificate.kmeans_gamma)
         shown["centres"] = (
             f"at most {1 + float(certificate.median_gap.max()):.6g} times the best median's distance (proven)"
         )
         if not certificate.median_gap.any():
             shown["centres"] = "means: exact"
     return {name: str(value) for name, value in shown.items() if value is not None}
+
+
+def _grouping_text(gamma: float | None) -> str | None:
+    """Return how near the best possible grouping k-means came, in words."""
+    if gamma is None:
+        return None
+    if not np.isfinite(gamma):
+        return "k-means put the atoms into groups; how near the best possible grouping that is could not be proven"
+    above = "is the smallest possible" if gamma < 5e-4 else f"is at most {_percent(gamma)} above the smallest possible"
+    return f"k-means put the atoms into groups; their squared distance to the centres of their groups {above} (proven)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
 
 
 def _refinement_text(refinement: Refinement | None) -> str | None:
@@ -94,6 +108,8 @@ def command(aggregate: Aggregate, provenance: Sequence[Provenance], folder: str 
     words += ["--method", aggregate.method]
     if len(aggregate.clients) < 2:
         words += ["--min-clients", "1"]  # by default a single client's atoms are not published
+    if aggregate.replicates is not None:
+        words += ["--replication"]
     if "min_support" in options:
         words += ["--min-support", str(options["min_support"])]
     for name, flag in (("affinity", "--affinity"), ("weights", "--weights"), ("random_state", "--random-state")):

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import IntArray, RandomState, check_choice, check_int, fix_signs, generator, pick, unit
-from fedica.blocks import group_medians, reordered
+from fedica.arrays import IntArray, RandomState, check_choice, check_int, fix_signs, generator, unit
+from fedica.blocks import draw_clients, group_medians, reordered
 from fedica.errors import GroupingError
 from fedica.records import Aggregate, AtomArray, Contribution
 from fedica.server.admission import Admitted, admit
 from fedica.server.agreement import angles_to
 from fedica.server.centres import WEIGHTS, count_clients, count_weighted_clients
 from fedica.server.choose_n_components import choose_components
-from fedica.server.methods import AFFINITIES, METHODS, Judgement, Method, Options, Outcome
+from fedica.server.explained import explained_variance
+from fedica.server.methods import AFFINITIES, METHOD_NAMES, Judgement, Method, Options, Outcome, settled_method
 from fedica.server.replication import replicating_components
 from fedica.server.trust import assess
 from fedica.threads import threads_for_blocks
@@ -26,7 +27,7 @@ def aggregate(
     contributions: Iterable[Contribution] | AtomArray,
     n_components: int | None = None,
     *,
-    method: str = "consensus",
+    method: str = "auto",
     affinity: str = "auto",
     weights: str | None = None,
     n_init: int = 10,
@@ -46,8 +47,10 @@ def aggregate(
         r, the number of components. By default the number that most clients agree on, the gap in the spectrum, or the
         number that replicate; components are then dropped that one client supports alone, or fewer than half as many
         as support the typical one.
-    method : {"consensus", "srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median", "group"}
-        Ours, which withstands hostile clients; Algorithm 1 of the paper to the letter; what the paper compares it with;
+    method : {"auto", "consensus", "srf-ica", "srf-ica-noalignment", "sf-ica", "naive-mean", "naive-median", "group"}
+        "auto" takes "group" for spatial contributions if more than half of the clients sent strengths, else
+        "consensus"; ``method`` and ``options["method_because"]`` of the result say which, and why. The others: ours,
+        which withstands hostile clients; Algorithm 1 of the paper to the letter; what the paper compares it with;
         or "group", for spatial contributions of clients that cannot separate the components alone: their spans are
         pooled, and one ICA finds the components. It uses the strengths that contributions may carry; those without
         count as plain projectors.
@@ -99,7 +102,7 @@ def aggregate(
     >>> result.support
     array([2, 2, 2])
     """
-    chosen = pick(method, "method", METHODS)
+    check_choice(method, "method", METHOD_NAMES)
     check_choice(affinity, "affinity", AFFINITIES)
     if weights is not None:
         check_choice(weights, "weights", WEIGHTS)
@@ -108,6 +111,7 @@ def aggregate(
         check_int(n_components, "n_components", minimum=1)
     rng = generator(random_state)
     admitted = admit(contributions, on_bad=on_bad)
+    chosen, because = settled_method(method, admitted.terms.independence, admitted.grams)
     options = Options(
         affinity=chosen.settled_affinity(affinity, admitted.client_of_atom.size),
         weights=weights,
@@ -123,7 +127,7 @@ def aggregate(
         if replication and chosen.matches_atoms:
             found = replicating_components(admitted, result.mixing, n_init=n_init, rng=rng)
             result = replace(result, replicates=found)
-        return result
+    return result if because is None else replace(result, options={**result.options, "method_because": because})
 
 
 def _run_unknown(method: Method, admitted: Admitted, options: Options) -> Aggregate:
@@ -185,6 +189,7 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
         terms=admitted.terms,
         certificate=found.certificate,
         weighted_support=judged.weighted_support,
+        explained_variance=None if judged.explained_variance is None else judged.explained_variance[by_name],
     )
     order = np.lexsort((judged.spread, -judged.support))
     return result.renumbered(order, fix_signs(mixing)[1][order])
@@ -193,13 +198,15 @@ def _sorted_aggregate(admitted: Admitted, found: Outcome, method: str, options_u
 def _judge_by_atoms(admitted: Admitted, found: Outcome) -> Judgement:
     """Judge components and clients by the atoms of each group."""
     r, labels, owner, embedding = found.centres.shape[1], found.labels, admitted.client_of_atom, found.embedding
+    drawn = found.drawn or draw_clients(admitted.atoms, owner, np.random.default_rng(0))
     return Judgement(
-        trust=assess(admitted, found.centres, found.weights, found.assignment, found.drawn),
+        trust=assess(admitted, found.centres, found.weights, found.assignment, drawn),
         support=count_clients(labels, owner, r),
         weighted_support=count_weighted_clients(labels, found.weights, owner, r),
         spread=group_medians(angles_to(admitted.atoms, unit(found.centres), labels), labels, r, empty=90.0),
         spectrum=np.zeros(0) if embedding is None else embedding.spectrum,
         options={"affinity_residual": 0.0 if embedding is None else embedding.residual},
+        explained_variance=explained_variance(admitted, unit(found.centres)),
     )
 
 

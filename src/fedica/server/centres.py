@@ -141,7 +141,7 @@ def geometric_medians(
     if gap[worst] > tol:
         warnings.warn(
             f"geometric median: gap {gap[worst]:.1e} of component {worst} still above tol {tol:.0e} after {max_iter} "
-            "iterations; raise max_iter",
+            "iterations",
             ConvergenceWarning,
             stacklevel=2,
         )

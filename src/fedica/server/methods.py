@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray, unit
+from fedica.arrays import Array, IntArray, check_choice, unit
 from fedica.blocks import Drawn, draw_clients
 from fedica.records import Certificate, Trust
 from fedica.server.admission import Admitted
@@ -60,6 +60,8 @@ class Judgement:
         Leading eigenvalues, largest first.
     options : mapping
         What the result says of how it came about.
+    explained_variance : ndarray of shape (K, r), optional
+        Share of each client's variance that each component explains.
     """
 
     trust: Trust
@@ -68,6 +70,7 @@ class Judgement:
     spread: Array
     spectrum: Array
     options: Mapping[str, Any]
+    explained_variance: Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +89,8 @@ class Outcome:
         How near the optimum the grouping and the medians are.
     assignment : Assignment
         The atoms against the centres.
-    drawn : Drawn
-        The clients in the random order in which some of them were looked at first.
+    drawn : Drawn, optional
+        The clients in the random order in which some of them were looked at first; ``None``: nothing was drawn.
     judgement : Judgement, optional
         Of the method itself; ``None``: the atoms of each group decide.
     """
@@ -99,7 +102,7 @@ class Outcome:
     embedding: Embedding | None
     certificate: Certificate
     assignment: Assignment
-    drawn: Drawn
+    drawn: Drawn | None
     judgement: Judgement | None = None
 
 
@@ -230,8 +233,8 @@ def _group(admitted: Admitted, r: int, options: Options) -> Outcome:
         None,
         Certificate(None, None, np.zeros(r)),
         assignment,
-        draw_clients(admitted.atoms, admitted.client_of_atom, np.random.default_rng(0)),
-        Judgement(trust, support, support, spread, found.eigenvalues, told),
+        None,
+        Judgement(trust, support, support, spread, found.eigenvalues, told, found.explained),
     )
 
 
@@ -252,3 +255,21 @@ METHODS: dict[str, Method] = {
     )
 }
 """All methods by name: ours first, then Algorithm 1 of the paper, what the paper compares it with, and group ICA."""
+AUTO = "auto"
+"""Takes "group" or "consensus", by what the contributions carry."""
+METHOD_NAMES = (AUTO, *METHODS)
+
+
+def settled_method(method: str, independence: str | None, grams: Sequence[Array | None]) -> tuple[Method, str | None]:
+    """Return the method to run, and for "auto" why it was taken.
+
+    grams : (K,), strengths of each client. A minority that sends or withholds strengths does not decide.
+    """
+    if check_choice(method, "method", METHOD_NAMES) != AUTO:
+        return METHODS[method], None
+    n_told = sum(gram is not None for gram in grams)
+    if independence != "features":
+        return METHODS["consensus"], "the contributions are not spatial"
+    if 2 * n_told > len(grams):
+        return METHODS["group"], f"the contributions are spatial, and {n_told} of {len(grams)} clients sent strengths"
+    return METHODS["consensus"], f"{n_told} of {len(grams)} clients sent strengths; group needs more than half"

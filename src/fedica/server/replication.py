@@ -73,6 +73,7 @@ def consensus_of(
         n_samples=admitted.n_samples[clients],
         grams=tuple(admitted.grams[k] for k in clients),
         noise_floors=tuple(admitted.noise_floors[k] for k in clients),
+        uncertain=admitted.uncertain[inside],
     )
     ones = np.ones(clients.size)
     return unit(find_consensus(some, n_components, ones, affinity="squared", n_init=n_init, rng=rng).centres)

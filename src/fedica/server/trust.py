@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import polygamma
@@ -86,12 +86,14 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """For each client: whether it is outlying, or weak; has few samples, or matches few components. (K,) each."""
+    """Whether each client is outlying, weak or partial; has few samples, few matches, undetermined atoms. (K,) each."""
 
     outlying: BoolArray
     weak: BoolArray
+    partial: BoolArray
     few_samples: BoolArray
     few_matches: BoolArray
+    undetermined: BoolArray
 
 
 def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assignment, drawn: Drawn) -> Trust:
@@ -118,8 +120,10 @@ def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assig
     typical, high = chance_likeness(admitted.atoms, drawn, unit(centres))
     chance = {"chance": typical, "chance_high": high}
     measured = _measure(admitted, unit(centres), weights, assignment, chance)
-    judged = _judge(measured, admitted.n_samples)
-    verdict = np.where(judged.outlying, "outlying", np.where(judged.weak, "weak", "trusted"))
+    judged = _excuse_uncertain(measured, _judge(measured, admitted.n_samples), admitted, assignment)
+    verdict = np.select(
+        [judged.outlying, judged.weak, judged.partial], ["outlying", "weak", "partial"], default="trusted"
+    )
     owner, norms = admitted.client_of_atom, np.linalg.norm(centres, axis=0)
     return Trust(
         clients=admitted.clients,
@@ -167,7 +171,8 @@ def _judge(measured: _Measured, n_samples: IntArray) -> _Judged:
     """Compare every client with the others.
 
     A client is outlying when it is farther from the components, or matches fewer of them, than clients like the others
-    are in all but ``FALSE_ALARMS`` of the cases; and its samples do not explain it.
+    are in all but ``FALSE_ALARMS`` of the cases; and its samples do not explain it. One that agrees on what it has, but
+    lacks components or has others of its own, is partial.
     """
     distance, typical, n_clients = measured.distance, measured.radius, measured.distance.size
     log = np.log(np.maximum(distance, 1e-9) ** 2)
@@ -180,7 +185,39 @@ def _judge(measured: _Measured, n_samples: IntArray) -> _Judged:
     explained = few & ((distance <= SAMPLES_SLACK * expected) | hardly_any)
     outlying = (far | few_matches) & ~explained
     noisy = distance > client_cut(measured.has.shape[1]) * typical
-    return _Judged(outlying, (noisy | far | few_matches) & ~outlying, few, few_matches)
+    weak = (noisy | far | few_matches) & ~outlying
+    partial = ((measured.n_unmatched > 0) | ~measured.has.all(axis=1)) & ~outlying & ~weak
+    return _Judged(outlying, weak, partial, few, few_matches, np.zeros_like(few))
+
+
+def _excuse_uncertain(measured: _Measured, judged: _Judged, admitted: Admitted, assignment: Assignment) -> _Judged:
+    """Judge clients without the atoms of which they say themselves that their data does not determine them.
+
+    A client that only such atoms make outlying is weak, and so is one that marks more than half of its atoms: who is
+    not sure of its atoms cannot be blamed for them, nor be trusted for having said so.
+    """
+    owner, n_clients, certain = admitted.client_of_atom, measured.distance.size, ~admitted.uncertain
+    if certain.all():
+        return judged
+    n_certain = np.bincount(owner[certain], minlength=n_clients)
+    labels = np.where(certain, assignment.labels, -1)
+    distance = client_distances(replace(assignment, labels=labels), owner, n_clients)
+    by_certain = np.zeros_like(measured.has)  # (K, r): components that were given a certain atom
+    by_certain[owner[labels >= 0], labels[labels >= 0]] = True
+    without = _judge(
+        replace(
+            measured,
+            distance=np.where(np.isfinite(distance), distance, measured.distance),
+            n_matched=(measured.has & by_certain).sum(axis=1),
+            n_possible=np.minimum(n_certain, measured.has.shape[1]),
+        ),
+        admitted.n_samples,
+    )
+    outlying = judged.outlying & without.outlying & (n_certain > 0)
+    undetermined = (judged.outlying | (2 * n_certain < measured.n_atoms)) & ~outlying
+    weak = (without.weak | without.outlying | undetermined) & ~outlying
+    partial = without.partial & ~weak & ~outlying
+    return replace(without, outlying=outlying, weak=weak, partial=partial, undetermined=undetermined)
 
 
 def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
@@ -216,15 +253,16 @@ def _expected_excess(n_samples: IntArray, distance: Array, radius: float) -> Arr
 
 def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[Reason, ...]:
     """Return the reason for each verdict; most clients simply agree."""
-    outlying, unmatched, copied = judged.outlying, measured.n_unmatched > 0, measured.n_copies > 1
+    outlying, copied = judged.outlying, measured.n_copies > 1
     agreeing = _agreeing_outliers(admitted.atoms, admitted.client_of_atom, np.flatnonzero(outlying), measured.distance)
     compared = measured.n_matched if outlying.all() else measured.n_matched[~outlying]
+    n_uncertain = np.bincount(admitted.client_of_atom, weights=admitted.uncertain, minlength=outlying.size)
     usual = tuple(np.quantile(compared, (0.1, 0.5, 0.9), method="nearest").tolist())
     why = [
         Reason("agrees", {"angle": angle, "likeness": float(np.cos(np.radians(angle))), **measured.chance})
         for angle in measured.angle.tolist()
     ]
-    for k in np.flatnonzero(outlying | judged.weak | unmatched | copied | ~measured.has.all(axis=1)).tolist():
+    for k in np.flatnonzero(outlying | judged.weak | judged.partial | copied).tolist():
         numbers = {
             "angle": float(measured.angle[k]),
             "likeness": float(np.cos(np.radians(measured.angle[k]))),
@@ -238,13 +276,16 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
             "n_samples": int(admitted.n_samples[k]),
             "n_copies": int(measured.n_copies[k]),
             "n_agreeing": agreeing.get(k, 0),
+            "n_uncertain": int(n_uncertain[k]),
         }
         if outlying[k]:
             kind = _kind_of_outlier(numbers, few_matches=bool(judged.few_matches[k]))
+        elif judged.undetermined[k]:
+            kind = "undetermined"
         elif judged.weak[k]:
             kind = "few-samples" if judged.few_samples[k] and numbers["n_samples"] else "noisy"
         else:
-            kind = "agrees"
+            kind = "partial" if judged.partial[k] else "agrees"
         why[k] = Reason(kind, numbers)
     return tuple(why)
 

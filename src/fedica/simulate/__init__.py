@@ -6,6 +6,7 @@ from fedica.simulate.error_laws import ERROR_LAWS
 from fedica.simulate.federation import ClientData, Federation, federation
 from fedica.simulate.laws import LAWS, Law, find_law
 from fedica.simulate.people import PEOPLE, PeopleLaw, people
+from fedica.simulate.second_attacks import SECOND_ATTACKS, AttackedData, SecondAttack, find_second_attack
 from fedica.simulate.sheet import Sheet
 
 __all__ = [
@@ -13,17 +14,21 @@ __all__ = [
     "ERROR_LAWS",
     "LAWS",
     "PEOPLE",
+    "SECOND_ATTACKS",
     "AtomFederation",
     "Attack",
+    "AttackedData",
     "ClientData",
     "Federation",
     "Law",
     "PeopleLaw",
+    "SecondAttack",
     "Sheet",
     "atoms_federation",
     "federation",
     "find_attack",
     "find_law",
+    "find_second_attack",
     "people",
     "scramble",
     "with_truth",

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from fedica.arrays import RandomState, check_choice, check_number
+from fedica.arrays import RandomState
 from fedica.errors import OptionError
 from fedica.simulate import hidden, hostile, informed, mistakes
 from fedica.simulate.atoms import AtomFederation
-from fedica.simulate.forging import JITTER, Forge, Scene, Server, choose_attackers, most_harmful
+from fedica.simulate.forging import JITTER, Forge, Scene, Server, choose_attackers, most_harmful, read_attack
 
 NO_ATTACK = "none"
 
@@ -141,10 +141,5 @@ def find_attack(name: str) -> Attack:
     name : str
         A name of ``ATTACKS``.
     """
-    kind, colon, strength = str(name).partition(":")
-    attack = ATTACKS[check_choice(kind, "an attack", ATTACKS)]
-    if not colon:
-        return attack
-    if not attack.strength:
-        raise OptionError(f"the attack {kind!r} has no strength; got {name!r}.")
-    return replace(attack, strength=check_number(strength, f"the strength of the attack {kind!r}", above=0))
+    kind, strength = read_attack(name, {known: attack.strength for known, attack in ATTACKS.items()})
+    return replace(ATTACKS[kind], strength=strength)

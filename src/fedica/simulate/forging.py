@@ -5,13 +5,13 @@ Attackers know everything: the true mixing matrix, and the honest clients' atoms
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, RandomState, check_int, check_number, polar, readonly, unit
+from fedica.arrays import Array, BoolArray, RandomState, check_choice, check_int, check_number, polar, readonly, unit
 from fedica.errors import FedicaError, InputError, OptionError
 from fedica.evaluate import recovery_error
 from fedica.records import Contribution
@@ -80,25 +80,44 @@ class Scene:
         return replace(known, contributions=tuple(contributions), labels=tuple(labels), signs=tuple(signs))
 
 
+def draw_honest(n_clients: int, share: float, seed: int) -> BoolArray:
+    """Tell which clients do not attack, (K,); with one seed, those who attack in a smaller share do in a larger one."""
+    n_attackers = share_of(share, n_clients, "share")
+    if n_attackers >= n_clients:
+        raise OptionError(f"share must leave an honest client; got {share:g} of {n_clients} clients.")
+    order = stream(seed, "attackers").permutation(n_clients)
+    honest = np.ones(n_clients, dtype=bool)
+    honest[order[:n_attackers]] = False
+    return readonly(honest)
+
+
 def choose_attackers(federation: AtomFederation, share: float, random_state: RandomState) -> Scene:
     """Draw the attackers; with the same seed, those of a smaller share are among those of a larger one."""
     if not federation.honest.all():
         raise InputError("some clients of this federation attack already; pass the honest federation it was made from.")
-    n_clients = len(federation.contributions)
-    n_attackers = share_of(share, n_clients, "share")
-    if n_attackers >= n_clients:
-        raise OptionError(f"share must leave an honest client; got {share:g} of {n_clients} clients.")
     seed = seed_of(random_state)
-    order = stream(seed, "attackers").permutation(n_clients)
-    honest = np.ones(n_clients, dtype=bool)
-    honest[order[:n_attackers]] = False
-    return Scene(replace(federation, honest=readonly(honest)), seed)
+    honest = draw_honest(len(federation.contributions), share, seed)
+    return Scene(replace(federation, honest=honest), seed)
 
 
 def whole(strength: float) -> int:
     """Return a strength that is a count as an integer of at least one."""
     value = check_number(strength, "strength", above=0)
     return check_int(int(value) if value.is_integer() else value, "strength", minimum=1)
+
+
+def read_attack(name: str, strengths: Mapping[str, float]) -> tuple[str, float]:
+    """Return the attack that a name means, and the strength after its colon, or the usual one.
+
+    strengths : the usual strength of every attack; 0: it has none.
+    """
+    kind, colon, strength = str(name).partition(":")
+    usual = strengths[check_choice(kind, "an attack", strengths)]
+    if not colon:
+        return kind, usual
+    if not usual:
+        raise OptionError(f"the attack {kind!r} has no strength; got {name!r}.")
+    return kind, check_number(strength, f"the strength of the attack {kind!r}", above=0)
 
 
 def most_harmful(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from fedica.records import Aggregate, Contribution
 from fedica.server import METHODS, aggregate
 from fedica.simulate.atoms import AtomFederation, atoms_federation, scramble, with_truth
 from fedica.simulate.attacks import ATTACKS, NO_ATTACK, find_attack
-from fedica.simulate.federation import federation
+from fedica.simulate.federation import Federation, federation
 from fedica.simulate.grid import Job, Row, Value, attempt, run_grid
 from fedica.simulate.plots import draw_both, lines_of, make_panel, summarise
 from fedica.simulate.settings import share_of
@@ -95,8 +96,8 @@ def robustness_trial(job: Job, methods: Sequence[str] = COMPARED) -> list[Row]:
         honest = recovery_error(faced.honest_mean(), drawn.mixing)
         result, status, seconds = attempt(partial(serve, method, faced.contributions))
         numbers = (np.nan,) * 5 if result is None else _numbers(result, faced)
-        rows.append(_row(method, numbers, honest.relative, seconds, status))
-    rows.append(_row(HONEST, (honest.relative, honest.frobenius, 0.0, 1.0, 0.0), honest.relative, 0.0, "ok"))
+        rows.append(result_row(method, numbers, honest.relative, seconds, status))
+    rows.append(result_row(HONEST, (honest.relative, honest.frobenius, 0.0, 1.0, 0.0), honest.relative, 0.0, "ok"))
     return rows
 
 
@@ -125,32 +126,48 @@ def run_robustness(
 @lru_cache(maxsize=4)
 def draw_setting(setting: Setting, seed: int) -> AtomFederation:
     """Draw a federation of atoms, or of data that every client fits; cached for the next attack on it."""
-    options = {
+    if not setting.n_samples:
+        return atoms_federation(
+            setting.n_clients,
+            setting.n_components,
+            error=setting.leak,
+            error_law=setting.error_law,
+            declare_mixing=setting.declare_mixing,
+            **_options(setting, seed),
+        )
+    drawn = draw_data(setting, seed)
+    contributions = [
+        scramble(fit_client(setting, seed, client.X, client.name, client.components.size), stream(seed, "scramble", k))
+        for k, client in enumerate(drawn.clients)
+    ]
+    return with_truth(contributions, drawn.mixing, [client.components for client in drawn.clients])
+
+
+def draw_data(setting: Setting, seed: int) -> Federation:
+    """Draw a federation of data."""
+    return federation(
+        setting.n_clients,
+        setting.n_components,
+        n_samples=setting.n_samples,
+        law=setting.law,
+        **_options(setting, seed),
+    )
+
+
+def fit_client(setting: Setting, seed: int, X: Array, name: str, n_components: int) -> Contribution:
+    """Return the first message of one client of data."""
+    kind = "orthogonal" if setting.condition == 1 else "general"
+    return LocalICA(n_components, mixing=kind, random_state=seed).fit(X).contribution(name)
+
+
+def _options(setting: Setting, seed: int) -> dict[str, Any]:
+    return {
         "n_features": setting.n_features or None,
         "components_per_client": setting.components_per_client or None,
         "coverage_skew": setting.coverage_skew,
         "condition": setting.condition,
         "random_state": seed,
     }
-    size = (setting.n_clients, setting.n_components)
-    if not setting.n_samples:
-        return atoms_federation(
-            *size,
-            error=setting.leak,
-            error_law=setting.error_law,
-            declare_mixing=setting.declare_mixing,
-            **options,  # type: ignore[arg-type]
-        )
-    drawn = federation(*size, n_samples=setting.n_samples, law=setting.law, **options)  # type: ignore[arg-type]
-    kind = "orthogonal" if setting.condition == 1 else "general"
-    contributions = [
-        scramble(
-            LocalICA(client.components.size, mixing=kind, random_state=seed).fit(client.X).contribution(client.name),
-            stream(seed, "scramble", k),
-        )
-        for k, client in enumerate(drawn.clients)
-    ]
-    return with_truth(contributions, drawn.mixing, [client.components for client in drawn.clients])
 
 
 def draw_robustness(rows: Sequence[Row], stem: Path) -> tuple[list[Path], str]:
@@ -184,7 +201,8 @@ def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in table)
 
 
-def _row(method: str, numbers: tuple[float, ...], honest: float, seconds: float, status: str) -> Row:
+def result_row(method: str, numbers: tuple[float, ...], honest: float, seconds: float, status: str) -> Row:
+    """Return the row of a method: errors, the misclustered share, recall and false alarms, beside the honest error."""
     error, frobenius, misclustered, recall, false_alarms = map(float, numbers)
     return {
         "method": method,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,23 @@ from fedica.exchange import PublicAggregate, as_public, as_study
 from fedica.exchange.files import PRIVATE, check_output, write_atomic
 from fedica.exchange.inputs import files_of
 from fedica.exchange.tables import cell_text
-from fedica.local import Recovered, cross_cumulants, recover
+from fedica.local import DualRegression, Recovered, cross_cumulants, dual_regression, recover
+from fedica.progress import counting
 from fedica.readers import ReadOptions, Table, read_data
 from fedica.readers.grids import check_grid
 from fedica.readers.reference import restrict_to_channels
 from fedica.records import Study
-from fedica.workflow.contribute import Progress, scaled, units_of
+from fedica.workflow.agreed import scaled, units_of
+from fedica.workflow.contribute import Progress
 from fedica.workflow.fit import fit_client
+from fedica.workflow.own_maps import check_maps, write_own_maps
+from fedica.workflow.preparation import study_options
 
 _ROWS_AT_ONCE = 10_000
 _ENOUGH_PER_R2 = 10
 """With fewer than 10 r^2 unseen samples the errors of fourth-order moments can hide the difference."""
+
+_NOT_COMPARED = "sources that are maps over features have no unseen samples to be judged on."
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +51,10 @@ class Applied:
         What was noticed.
     path : str, optional
         Where the sources were written.
+    own : DualRegression, optional
+        The client's own maps and their z-values, if they were asked for.
+    map_paths : tuple of str
+        Where its own maps and their z-values were written.
     """
 
     recovered: Recovered
@@ -52,6 +62,8 @@ class Applied:
     global_dependence: float | None
     notes: tuple[str, ...]
     path: str | None
+    own: DualRegression | None = None
+    map_paths: tuple[str, ...] = ()
 
     @property
     def more_independent(self) -> bool | None:
@@ -66,6 +78,7 @@ def apply_global(
     data: PathLike,
     output: PathLike | None = None,
     *,
+    maps: PathLike | None = None,
     study: Study | PathLike | None = None,
     n_components: int | None = None,
     solver: str = "auto",
@@ -76,6 +89,9 @@ def apply_global(
 ) -> Applied:
     """Recover a client's sources with the global mixing matrix, and compare with its own fit.
 
+    Of maps over features (spatial ICA) the sources are the client's own time courses: the first step of a dual
+    regression, whose second gives its own maps.
+
     Parameters
     ----------
     aggregate : PublicAggregate or path-like
@@ -85,6 +101,9 @@ def apply_global(
     output : path-like, optional
         Where to write the sources, one column per component: .npy, or .csv with the labels of the rows, if the data
         has them.
+    maps : path-like, optional
+        Where to write the client's own maps of the group's components, for spatial ICA: .nii or .nii.gz (with the mask
+        of ``options``), or .csv. Their z-values are written beside them: ``own_Z.nii.gz`` for ``own.nii.gz``.
     study : Study or path-like, optional
         The study, if there is one: the data is scaled as it says.
     n_components : int, optional
@@ -106,35 +125,53 @@ def apply_global(
         The sources, and how independent they are.
     """
     tell = progress or (lambda text: None)
+    public, agreed = as_public(aggregate), as_study(study)
+    map_paths = () if maps is None else check_maps(maps, public.terms.independence, options)
     if output is not None:
         check_choice(Path(output).suffix, "the suffix of the output", WRITERS)
-        check_output(output, [*files_of(aggregate), data, study, options.mask])
-    public, agreed = as_public(aggregate), as_study(study)
+    for path in (*map_paths, *([] if output is None else [output])):
+        check_output(path, [*files_of(aggregate), data, study, options.mask])
     check_study(public, agreed)
     if n_components is not None and not 1 <= n_components <= public.n_components:
         raise OptionError(f"the aggregate has {public.n_components} components; {n_components} were asked for.")
 
     tell(f"reading {os.fspath(data)}")
     table, X, mixing = read_for(public, data, agreed, drop_missing=drop_missing, options=options)
-
-    tell("fitting ICA to its own samples, to compare")
-    rng = generator(random_state)
     settings: dict[str, Any] = {
         "solver": solver,
         "independence": public.terms.independence or "samples",
         "mixing": public.terms.mixing or "general",
-        "random_state": rng,
+        "random_state": generator(random_state),
     }
-    r_own = min(n_components or public.n_components, X.shape[1])
+    applied = _apply(X, mixing, n_components, settings, table, tell)
+    if map_paths:
+        tell("regressing on its own time courses")
+        own = replace(dual_regression(X, applied.recovered.mixing), labels=applied.recovered.labels)
+        write_own_maps(own, table, map_paths, options)
+        applied = replace(applied, own=own)
+    if output is not None:
+        tell(f"writing {os.fspath(output)}")
+        write_atomic(output, WRITERS[Path(output).suffix](applied.recovered, table.labels), mode=PRIVATE)
+    return replace(
+        applied,
+        notes=(*public.withheld, *table.notes, *applied.notes),
+        path=None if output is None else os.fspath(output),
+        map_paths=tuple(map(str, map_paths)),
+    )
+
+
+def _apply(
+    X: Array, mixing: Array, n_components: int | None, settings: dict[str, Any], table: Table, tell: Progress
+) -> Applied:
+    """Recover the sources; compare them with those of its own fit, where they can be compared."""
+    if settings["independence"] == "features" and n_components is None:  # nothing to compare or choose by a fit
+        return Applied(recover(X, mixing), None, None, (_NOT_COMPARED,), None)
+    tell("fitting ICA to its own samples, to compare")
+    r_own = min(n_components or mixing.shape[1], X.shape[1])
     local, fit_notes = fit_client(X, r_own, at_most=n_components is None, features=table.features, **settings)
     recovered = recover(X, mixing, atoms=local.atoms_)  # where it has fewer atoms: the components that they match
-    own, together, compare_notes = _compare(X, recovered, local.atoms_.shape[1], settings, rng)
-    notes = (*public.withheld, *table.notes, *fit_notes, *compare_notes)
-    if output is None:
-        return Applied(recovered, own, together, notes, None)
-    tell(f"writing {os.fspath(output)}")
-    write_atomic(output, WRITERS[Path(output).suffix](recovered, table.labels), mode=PRIVATE)
-    return Applied(recovered, own, together, notes, os.fspath(output))
+    own, together, compare_notes = _compare(X, recovered, local.atoms_.shape[1], settings, settings["random_state"])
+    return Applied(recovered, own, together, (*fit_notes, *compare_notes), None)
 
 
 def read_for(
@@ -143,7 +180,12 @@ def read_for(
     """Read a client's data for a global matrix: the table, its values as the study scales them, the matrix on them."""
     features = public.terms.features or (study.features if study else None)
     table = read_data(
-        data, columns=features, lacking_ok=True, drop_missing=drop_missing, units=units_of(study), options=options
+        data,
+        columns=features,
+        lacking_ok=True,
+        drop_missing=drop_missing,
+        units=units_of(study),
+        options=study_options(options, study, [data]),
     )
     grid = public.terms.grid or (study.grid if study else None)
     check_grid(table.extra.get("grid"), grid, table.source, "the aggregate")
@@ -168,7 +210,7 @@ def _compare(
 ) -> tuple[float | None, float | None, list[str]]:
     """Fit one half of the samples, judge on the other, and the other way round; means for fit and global matrix."""
     if settings["independence"] == "features":
-        return None, None, ["sources that are maps over features have no unseen samples to be judged on."]
+        return None, None, [_NOT_COMPARED]
     if recovered.labels.size < 2 or r < 2:
         return None, None, ["one source alone cannot be dependent on others."]
     order = rng.permutation(X.shape[0])
@@ -210,7 +252,8 @@ def _csv(recovered: Recovered, labels: Sequence[str] | None) -> Iterator[bytes |
     columns = [f"component_{a}" for a in recovered.labels]
     yield (",".join(columns if labels is None else ["row", *columns]) + "\n").encode()
     sources = recovered.sources
-    for start in range(0, sources.shape[0], _ROWS_AT_ONCE):
+    starts = range(0, sources.shape[0], _ROWS_AT_ONCE)
+    for start in counting(starts, len(starts)):
         rows = [",".join(map(repr, row)) for row in sources[start : start + _ROWS_AT_ONCE].tolist()]
         if labels is not None:
             rows = [f"{_quoted(label)},{row}" for label, row in zip(labels[start:], rows, strict=False)]

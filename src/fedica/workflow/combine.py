@@ -26,15 +26,24 @@ from fedica.exchange import (
 )
 from fedica.exchange.files import check_output
 from fedica.records import Aggregate, Rejection, Study
-from fedica.server import METHODS
 from fedica.server import aggregate as run_aggregate
 from fedica.server.admission import check_not_empty, screen
+from fedica.server.methods import settled_method
 from fedica.server.missing_features import Filled, fill_features
-from fedica.text import list_names
+from fedica.text import counted, list_names
 from fedica.workflow.contribute import Progress
-from fedica.workflow.gates import check_absent, check_complete, check_enough, check_verdicts, keep_newest, read_inbox
+from fedica.workflow.gates import (
+    check_absent,
+    check_complete,
+    check_enough,
+    check_verdicts,
+    keep_newest,
+    preparation_notes,
+    read_inbox,
+)
 from fedica.workflow.renumber import Change, keep_order
 
+_UNTESTED = ("replication was not tested: that takes six clients or more whose atoms are matched.",)
 FAIL_ON = {"outlying": ("outlying",), "weak": ("outlying", "weak")}
 """For each value of `fail_on`: a result with clients of these verdicts is refused as a whole."""
 
@@ -76,9 +85,10 @@ def combine(
     output: PathLike | None = None,
     *,
     n_components: int | None = None,
-    method: str = "consensus",
+    method: str = "auto",
     affinity: str = "auto",
     weights: str | None = None,
+    replication: bool = False,
     random_state: int = 0,
     exclude: Sequence[str] = (),
     min_clients: int = 2,
@@ -99,7 +109,7 @@ def combine(
         Files, and folders of files. One that cannot be used is left out with the reason.
     output : path-like, optional
         The result folder; ``None``: nothing is written.
-    n_components, method, affinity, weights, random_state
+    n_components, method, affinity, weights, replication, random_state
         As in `fedica.aggregate`; the study's number of components holds unless another is given, or the
         method pools spans: the study then says how many maps a client sends.
     exclude : sequence of str
@@ -148,14 +158,15 @@ def combine(
     received, refused = read_inbox(paths, trusted)
     received, older = keep_newest(received, trusted)
     rejected = (*failed, *refused)
-    notes = (*older, *check_absent(trusted, agreed, _clients(received), rejected, require_all=require_all))
+    notes = (*older, *preparation_notes(received, agreed))
+    notes += tuple(check_absent(trusted, agreed, _clients(received), rejected, require_all=require_all))
     kept = _withdraw(received, exclude)
     check_enough(len(_clients(kept)), min_clients, rejected)
     check_complete(rejected, require_all)
 
     tell(f"aggregating {len(kept)} contributions")
     settings = {"method": method, "affinity": affinity, "weights": weights, "random_state": random_state}
-    result, filled = _aggregate(kept, n_components, agreed, settings)
+    result, filled = _aggregate(kept, n_components, agreed, {**settings, "replication": replication})
     check_complete(result.rejected, require_all)
     withdrawn = [Rejection.because(name, "withdrawn") for name in exclude]
     result = replace(
@@ -172,12 +183,12 @@ def combine(
     check_verdicts(combined.aggregate, verdicts)
 
     provenance = _provenance(kept, result)
-    notes = (*notes, *_feature_notes(filled), *_withheld_notes(combined.aggregate, min_support))
+    notes += (*_feature_notes(filled), *_withheld_notes(combined.aggregate, min_support))
+    notes += _UNTESTED if replication and result.replicates is None else ()
     if output is not None:
         tell(f"writing {os.fspath(output)}")
         write_folder(combined.aggregate, output, provenance=provenance, min_support=min_support)
-    path = None if output is None else os.fspath(output)
-    return replace(combined, provenance=provenance, notes=notes, path=path)
+    return replace(combined, provenance=provenance, notes=notes, path=None if output is None else os.fspath(output))
 
 
 def _read_earlier(path: PathLike | None) -> tuple[Aggregate | PublicAggregate | None, str]:
@@ -206,11 +217,12 @@ def _aggregate(
     items: Sequence[Received], n_components: int | None, study: Study | None, settings: dict[str, Any]
 ) -> tuple[Aggregate, Filled]:
     """Bring the contributions that fit to the same features and aggregate them; rejections name the file."""
-    chosen = METHODS.get(settings["method"])
-    if n_components is None and study is not None and (chosen is None or chosen.matches_atoms):
-        n_components = study.n_components  # where spans are pooled, clients send more maps than there are components
     screened = screen([item.contribution for item in items], study=study, may_lack_features=True)
     check_not_empty(screened)
+    declared = next((c.independence for c in screened.contributions if c.independence is not None), None)
+    chosen, _ = settled_method(settings["method"], declared, [c.gram for c in screened.contributions])
+    if n_components is None and study is not None and chosen.matches_atoms:
+        n_components = study.n_components  # where spans are pooled, clients send more maps than there are components
     filled = fill_features(screened.contributions, features=screened.features, n_components=n_components)
     result = run_aggregate(filled.contributions, n_components, **settings)
     source = {id(item.contribution): item.provenance.source for item in items}
@@ -259,7 +271,8 @@ def _withheld_notes(result: Aggregate, min_support: int) -> tuple[str, ...]:
     if not n_withheld:
         return ()
     return (
-        f"{n_withheld} of {r} components are withheld from the clients: in each of them fewer than {min_support} "
+        f"{n_withheld} of {counted(r, 'component')} {'is' if n_withheld == 1 else 'are'} withheld from the clients: in "
+        f"each of them fewer than {min_support} "
         "clients count, so it could be one client's own atom. --min-support 1 publishes everything.",
     )
 
@@ -271,7 +284,7 @@ def _feature_notes(filled: Filled) -> tuple[str, ...]:
         for client, names in filled.lacking.items()
     ]
     surplus = [
-        f"client {client!r} has {len(names)} features that are not wanted ({list_names(names)}): they were left out."
+        f"client {client!r} has {counted(len(names), 'feature')} too many ({list_names(names)}): they were left out."
         for client, names in filled.surplus.items()
     ]
     return (*lacking, *surplus)

@@ -8,23 +8,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from fedica.arrays import Array, PathLike, RandomState, check_int
-from fedica.errors import DataError, InputError, OptionError
+from fedica.arrays import Array, PathLike, RandomState
+from fedica.errors import DataError, OptionError
 from fedica.exchange import SigningKey, as_signing_key, as_study, contribution_to_bytes
 from fedica.exchange.contributions import CONTRIBUTION, next_serial
 from fedica.exchange.files import check_output, write_atomic
 from fedica.exchange.signatures import exposed_key_note
-from fedica.readers import ReadOptions, Table, read_files, suffix_of
+from fedica.formats import READERS
+from fedica.readers import ReadOptions, Table, bids_recordings, read_files, suffix_of
 from fedica.readers.grids import check_grid
 from fedica.readers.select import Keep
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Contribution, Study
 from fedica.server.trust import SAMPLES_NEEDED
-from fedica.text import list_names
+from fedica.text import counted, list_names
+from fedica.workflow.agreed import (
+    Wanted,
+    check_enough_samples,
+    count_persons,
+    declared_persons,
+    declared_samples,
+    scaled,
+    units_of,
+    wanted_of,
+)
 from fedica.workflow.fit import fit_client
+from fedica.workflow.fitted import is_fitted, read_fitted
 from fedica.workflow.inspect import Field, fields_of
+from fedica.workflow.preparation import declared_preparation, study_options
 from fedica.workflow.scales import dominant_note
 from fedica.workflow.study import identifier_notes
 
@@ -73,9 +84,11 @@ def contribute(
     independence: str | None = None,
     mixing: str | None = None,
     features: Sequence[str] | None = None,
+    bids: bool = False,
     drop_missing: bool = False,
     min_samples: int | None = None,
     strengths: bool | None = None,
+    float32: bool = False,
     key: SigningKey | PathLike | None = None,
     serial: int | None = None,
     random_state: RandomState = 0,
@@ -90,7 +103,8 @@ def contribute(
     Parameters
     ----------
     data : path-like, or sequence of path-like
-        The data, in any format of `fedica.readers`; of several files with the same features, the rows are joined.
+        The data, in any format of `fedica.readers`; of several files with the same features, the rows are joined. Or
+        one decomposition of MNE, ``-ica.fif``, which is sent as it was fitted.
     output : path-like, optional
         The file to write; ``None``: nothing is written.
     client : str, optional
@@ -106,12 +120,16 @@ def contribute(
     features : sequence of str, optional
         Which columns, in which order; by default the study's features. With a study: those of its features that this
         client has.
+    bids : bool
+        Whether ``data`` are folders of BIDS, whose recordings are joined and whose subjects are counted.
     drop_missing : bool
         Whether rows with missing values are dropped, rather than refused.
     min_samples : int, optional
         Refuse fewer samples; the study's number holds too.
     strengths : bool, optional
         Whether the strengths of the atoms go along, for ``method="group"``; by default as the study says, or not.
+    float32 : bool
+        Whether the atoms are sent in single precision: half the size.
     key : SigningKey or path-like, optional
         The client's private key, to sign with.
     serial : int, optional
@@ -136,50 +154,106 @@ def contribute(
         What leaves, what stays, and what was noticed.
     """
     tell = progress or (lambda text: None)
-    files = [data] if isinstance(data, str | os.PathLike) else list(data)
+    files, subjects = _files(data, bids=bids)
     agreed, signing = as_study(study), as_signing_key(key)
     name = client_name(client, signing, output)
-    columns = _columns(features, agreed)
-    n_wanted = _n_components(n_components, agreed, columns)
-    independence = _term("independence", independence, agreed, default="samples")
-    mixing = _term("mixing", mixing, agreed, default="general")
-    with_strengths = _with_strengths(strengths, agreed)
+    wanted = wanted_of(features, agreed, n_components, independence, mixing, strengths)
+    options = study_options(options, agreed, files)
+    prepared, prepared_notes = declared_preparation(files, options, agreed)
     if output is not None:
-        check_output(output, [*files, study, key, options.mask])
+        check_output(output, [*files, study, key, options.mask, options.rename])
+    if is_fitted(files):
+        made = _from_decomposition(files[0], name, agreed, wanted, options)
+    else:
+        tell(f"reading {', '.join(map(str, files))}")
+        table = read_files(
+            files,
+            columns=wanted.columns,
+            drop_missing=drop_missing,
+            keep=keep,
+            units=units_of(agreed),
+            options=options,
+        )
+        table = count_persons(table, subjects)
+        check_enough_samples(table, min_samples, agreed)
+        check_grid(table.extra.get("grid"), agreed.grid if agreed else None, table.source, "the study")
+        tell(f"fitting ICA to {table.values.shape[0]} samples of {table.values.shape[1]} features")
+        made = _from_table(
+            table, name, agreed, wanted, at_most=n_components is None, solver=solver, random_state=random_state
+        )
+    contribution = replace(made.contribution, serial=serial, preprocessing=prepared)
+    if serial is None and output is not None:
+        contribution = replace(contribution, serial=next_serial(contribution, output, float32=float32))
+    key_notes = exposed_key_note(key) if isinstance(key, str | os.PathLike) else ()
+    notes = (*key_notes, *_study_notes(agreed), *prepared_notes, *made.notes)
+    sent = contribution_to_bytes(contribution, key=signing, float32=float32)
+    if show_names is not None and agreed is None and contribution.features is not None:
+        show_names(contribution.features)
+    path = _write(sent, output, tell) if write else None
+    leaves = fields_of(sent, CONTRIBUTION, name)
+    return Contributed(contribution, sent, path, leaves, _tells(contribution), made.stays, notes)
 
-    tell(f"reading {', '.join(map(str, files))}")
-    table = read_files(
-        files, columns=columns, drop_missing=drop_missing, keep=keep, units=units_of(agreed), options=options
-    )
-    n_samples, n_features = table.values.shape
-    check_enough_samples(table, min_samples, agreed)
-    check_grid(table.extra.get("grid"), agreed.grid if agreed else None, table.source, "the study")
 
-    tell(f"fitting ICA to {n_samples} samples of {n_features} features")
-    X = scaled(table, agreed)
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A contribution before it is numbered, what was noticed, and what stays."""
+
+    contribution: Contribution
+    notes: tuple[str, ...]
+    stays: tuple[str, ...]
+
+
+def _files(data: PathLike | Sequence[PathLike], *, bids: bool) -> tuple[list[PathLike], frozenset[str] | None]:
+    """Return the files of a client, and whose they are if that is known: BIDS tells."""
+    given: list[PathLike] = [data] if isinstance(data, str | os.PathLike) else list(data)
+    if not bids:
+        return given, None
+    found, subjects = bids_recordings(given)
+    return list(found), subjects
+
+
+def _from_table(
+    table: Table,
+    name: str,
+    study: Study | None,
+    wanted: Wanted,
+    *,
+    at_most: bool,
+    solver: str,
+    random_state: RandomState,
+) -> _Made:
+    """Fit ICA to data; ``at_most``: the number of components is the study's, and the data may support fewer."""
+    X = scaled(table, study)
     local, fit_notes = fit_client(
         X,
-        n_wanted,
-        at_most=n_components is None,  # the study's number; a number that was asked for is kept to
+        wanted.n_components,
+        at_most=at_most,
         features=table.features,
         solver=solver,
-        independence=independence,
-        mixing=mixing,
+        independence=wanted.independence,
+        mixing=wanted.mixing,
         random_state=random_state,
     )
-    fields = {"study": agreed.id if agreed else None, **_reader_fields(table, agreed)}
-    contribution = local.contribution(name, features=table.features, strengths=with_strengths, **fields)
-    contribution = replace(contribution, n_samples=declared_samples(n_samples, agreed), serial=serial)
-    if serial is None and output is not None:
-        contribution = replace(contribution, serial=next_serial(contribution, output))
-    key_notes = exposed_key_note(key) if isinstance(key, str | os.PathLike) else ()
-    notes = (*key_notes, *_study_notes(agreed), *table.notes, *fit_notes, *_model_notes(table, X, contribution))
-    sent = contribution_to_bytes(contribution, key=signing)
-    if show_names is not None and agreed is None and table.features is not None:
-        show_names(table.features)
-    path = _write(sent, output, tell) if write else None
-    leaves, stays = fields_of(sent, CONTRIBUTION, name), _stays(table, contribution)
-    return Contributed(contribution, sent, path, leaves, _tells(contribution), stays, notes)
+    fields = {"study": study.id if study else None, **_reader_fields(table, study)}
+    fields["persons"] = declared_persons(table, study)
+    contribution = local.contribution(name, features=table.features, strengths=wanted.strengths, **fields)
+    contribution = replace(contribution, n_samples=declared_samples(table.values.shape[0], study))
+    notes = (*table.notes, *fit_notes, *_model_notes(table, X, contribution))
+    return _Made(contribution, notes, _stays(table, contribution))
+
+
+def _from_decomposition(path: PathLike, name: str, study: Study | None, wanted: Wanted, options: ReadOptions) -> _Made:
+    """Take the maps of a decomposition that was fitted before."""
+    if wanted.independence != "samples" or wanted.mixing != "general" or wanted.strengths:
+        raise OptionError(f"{path}: a decomposition of MNE is over samples, of a general mixing, without strengths.")
+    if study is not None and study.min_persons is not None and study.min_persons > 1:
+        raise DataError(f"{path}: study {study.id!r} asks for {study.min_persons} persons; a decomposition is of one.")
+    contribution = read_fitted(path, name, study, wanted.n_components, options)
+    n_samples = contribution.n_samples
+    declared = None if n_samples is None else declared_samples(n_samples, study)
+    stays = ("the recording that it was fitted to", f"the name and place of the file {Path(path).name!r}")
+    note = f"{counted(contribution.n_atoms, 'component of a decomposition', 'were')} taken as they are."
+    return _Made(replace(contribution, n_samples=declared, persons=declared_samples(1, study)), (note,), stays)
 
 
 def _write(sent: bytes, output: PathLike | None, tell: Progress) -> str | None:
@@ -192,24 +266,6 @@ def _write(sent: bytes, output: PathLike | None, tell: Progress) -> str | None:
     return path
 
 
-def scaled(table: Table, study: Study | None) -> Array:
-    """Return the values times the study's common factors, one per feature; (n_samples, n_features)."""
-    if study is None or study.scales is None or table.features is None:
-        return table.values
-    factor = dict(zip(study.features, study.scales, strict=True))
-    return np.asarray(table.values * np.array([factor[name] for name in table.features]), dtype=np.float64)
-
-
-def check_enough_samples(table: Table, min_samples: int | None, study: Study | None) -> None:
-    """Refuse data with fewer samples than the client or the study wants."""
-    n_samples = table.values.shape[0]
-    least = max(2, study.min_samples if study else 2, check_int(min_samples or 2, "min_samples", minimum=2))
-    if n_samples < least:
-        raise DataError(
-            f"{table.source}: expected at least {least} samples, got {n_samples}. A client with fewer does not send."
-        )
-
-
 def _model_notes(table: Table, X: Array, contribution: Contribution) -> list[str]:
     """Return notes on data that is small, or unusual, for what the components are independent over."""
     over = contribution.independence or "samples"
@@ -218,10 +274,17 @@ def _model_notes(table: Table, X: Array, contribution: Contribution) -> list[str
     notes = [*dominant_note(X, table.features)]
     if n_seen < n_enough:
         notes.append(
-            f"{n_seen} {over} are few for {contribution.n_atoms} components: the atoms may be far off, which the "
-            f"server will notice; {n_enough} are enough."
+            f"{n_seen} {over} are few for {counted(contribution.n_atoms, 'component')}: the atoms may be far off, "
+            f"which the server will notice; {n_enough} are enough."
         )
-    if over == "samples" and suffix_of(table.source) in IMAGES:
+    n_rows, n_columns = table.values.shape
+    suffix = suffix_of(table.source)
+    if over == "samples" and table.features is None and n_rows < n_columns and "transpose" in READERS[suffix].uses:
+        notes.append(
+            f"the {n_rows} rows were read as samples, the {n_columns} columns as features. If it is the other way "
+            "round, as in arrays of channels by times, give --transpose."
+        )
+    if over == "samples" and suffix in IMAGES:
         notes.append(
             "the components are independent over volumes (temporal ICA). For independent maps, as is usual for images "
             "of the brain, give --independence features."
@@ -239,22 +302,6 @@ def _reader_fields(table: Table, study: Study | None) -> dict[str, Any]:
     return {name: value for name, value in table.extra.items() if not (uneven and name == "reference")}
 
 
-def units_of(study: Study | None) -> dict[str, str] | None:
-    """Return the unit of each feature of a study that gives them."""
-    return None if study is None or study.units is None else dict(zip(study.features, study.units, strict=True))
-
-
-def declared_samples(n_samples: int, study: Study | None) -> int | None:
-    """Return what a client tells of its number of samples: exactly, to one digit, or nothing."""
-    how = "exactly" if study is None else study.declare_samples
-    if how == "no":
-        return None
-    if how == "exactly":
-        return n_samples
-    digits = len(str(n_samples)) - 1
-    return max(1, int(round(n_samples, -digits)))
-
-
 def client_name(client: str | None, key: SigningKey | None, output: PathLike | None) -> str:
     """Return the name that was given, or whose key it is, or what the file is called: never the name of the data."""
     if client is not None:
@@ -264,46 +311,6 @@ def client_name(client: str | None, key: SigningKey | None, output: PathLike | N
     if output is None:
         raise OptionError("a client needs a name: give --client NAME.")
     return Path(output).stem
-
-
-def _columns(features: Sequence[str] | None, study: Study | None) -> Sequence[str] | None:
-    if features is None or study is None:
-        return features if study is None else study.features
-    known, had = set(study.features), set(features)
-    strange = [name for name in features if name not in known]
-    if strange:
-        raise InputError(f"study {study.id!r} has no feature {strange[0]!r}; only features of the study can be used.")
-    return [name for name in study.features if name in had]  # the study's order holds
-
-
-def _n_components(n_components: int | None, study: Study | None, columns: Sequence[str] | None) -> int | None:
-    if study is None or study.n_components is None:
-        return n_components
-    if n_components is None:
-        return min(study.n_components, len(columns or ()) or study.n_components)
-    if n_components > study.n_components:
-        raise OptionError(f"study {study.id!r} has {study.n_components} components; {n_components} were asked for.")
-    return n_components
-
-
-def _term(name: str, value: str | None, study: Study | None, *, default: str) -> str:
-    """Return a setting that the study decides if there is one, and that must not contradict it."""
-    if study is None:
-        return value or default
-    agreed: str = getattr(study, name)
-    if value not in (None, agreed):
-        raise OptionError(f"study {study.id!r} has {name} {agreed!r}; {value!r} was asked for.")
-    return agreed
-
-
-def _with_strengths(strengths: bool | None, study: Study | None) -> bool:
-    """Return whether strengths are sent: with a study, exactly where it asks for them."""
-    if study is None:
-        return bool(strengths)
-    agreed = study.strengths == "yes"
-    if strengths not in (None, agreed):
-        raise OptionError(f"study {study.id!r} has strengths {study.strengths or 'no'!r}; the other was asked for.")
-    return agreed
 
 
 def _tells(contribution: Contribution) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fedica.arrays import PathLike
 from fedica.errors import FormatError, OptionError
@@ -139,9 +140,14 @@ def _bids(job: _Job, notes: list[str]) -> tuple[Path, ...]:
 
 
 def _nifti(job: _Job, notes: list[str]) -> tuple[Path, ...]:
-    content = to_nifti(job.public, job.mask).to_bytes()
-    write_atomic(job.output, [gzip.compress(content, mtime=0) if job.output.suffix.lower() == ".gz" else content])
+    write_atomic(job.output, [image_bytes(to_nifti(job.public, job.mask), job.output)])
     return (job.output,)
+
+
+def image_bytes(image: Any, output: Path) -> bytes:
+    """Return an image as a file of this name holds it: compressed, if it ends in .gz."""
+    content: bytes = image.to_bytes()
+    return gzip.compress(content, mtime=0) if output.suffix.lower() == ".gz" else content
 
 
 def _fif(job: _Job, notes: list[str]) -> tuple[Path, ...]:

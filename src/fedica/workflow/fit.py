@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedica.errors import DataError, DataWarning
 from fedica.local import LocalICA
 from fedica.records import Reason
+from fedica.text import words_of_commands
 
 
 def fit_client(
@@ -48,21 +49,15 @@ def _fit(
         rank = local.atoms_.shape[1]
         if rank >= n_components:
             raise
-    return local, (f"the data has {rank} independent directions, fewer than the {n_components} components.",)
+    directions = f"{rank} independent direction{'' if rank == 1 else 's'}"
+    return local, (f"the data has {directions}, fewer than the {n_components} components.",)
 
 
 def _named(issue: Warning | DataError | str, features: Sequence[str] | None) -> Reason:
     """Return what an error or a warning says, with columns called by their names: the fit knows their numbers alone."""
     if not isinstance(issue, DataError | DataWarning):
-        return Reason("", text=_remedy_of_commands(str(issue)))
+        return Reason("", text=words_of_commands(str(issue)))
     why, columns = Reason(issue.kind, issue.numbers, str(issue)), issue.numbers.get("columns")
     if features is None or columns is None:
         return why
     return why.changed(names=tuple(features[j] for j in columns))
-
-
-def _remedy_of_commands(text: str) -> str:
-    """Return what a solver warns of without the remedies that only Python has: no command takes max_iter or tol."""
-    return text.replace("raise max_iter or tol, ", "").replace(
-        "raise max_iter or tol.", "bring more samples, or ask for fewer components."
-    )

@@ -9,7 +9,7 @@ from fedica.blocks import spooled
 from fedica.errors import ContributionError, InputError
 from fedica.exchange import Provenance, Received, TrustedKeys, read_contributions
 from fedica.records import Aggregate, Contribution, Rejection, Study
-from fedica.text import list_names
+from fedica.text import counted, list_names, show_text
 
 UNSIGNED = frozenset({"unsigned", "no-trusted-key", "other-key", "not-canonical", "bad-signature"})
 """Kinds of rejections of files that anybody can have sent in a client's name."""
@@ -38,7 +38,8 @@ def read_inbox(
     if not (received or rejected):
         raise InputError("got no contribution. Give files, or folders of *.safetensors files.")
     if not received:
-        raise InputError(f"no contribution can be used: {len(rejected)} were refused. The first: {rejected[0].reason}")
+        n_refused = counted(len(rejected), "file", "were")
+        raise InputError(f"no contribution can be used: {n_refused} refused. The first: {rejected[0].reason}")
     return received, tuple(rejected)
 
 
@@ -58,6 +59,23 @@ def keep_newest(received: Sequence[Received], trusted: TrustedKeys | None) -> tu
         if len(own) > 1
     )
     return [item for item in received if _number_of(item) == max(numbers[_thread_of(item)])], notes
+
+
+def preparation_notes(received: Sequence[Received], study: Study | None) -> tuple[str, ...]:
+    """Name the clients that prepared their data otherwise than the study says, and those that do not tell."""
+    if study is None or study.other_preprocessing == "refuse":  # those are refused
+        return ()
+    steps = {item.contribution.client: study.other_step(item.contribution.preprocessing) for item in received}
+    silent = sorted(client for client, step in steps.items() if step is not None and not step["step"])
+    notes = [
+        f"client {client!r} prepared its data otherwise than the study says: {show_text(step['step'])} is "
+        f"{show_text(step['value'])}, not {step['agreed']}."
+        for client, step in sorted(steps.items())
+        if step is not None and step["step"]
+    ]
+    if silent:
+        notes.append(f"{list_names(silent)} did not tell how the data was prepared, which the study fixes.")
+    return tuple(notes)
 
 
 def _thread_of(item: Received) -> tuple[str, str | None]:
@@ -87,7 +105,7 @@ def check_absent(
     notes = []
     absent = sorted(set(trusted) - present - {x.client for x in refused if x.kind not in UNSIGNED})
     if absent:
-        sentence = f"{len(absent)} clients with a trusted key sent nothing: {list_names(absent)}."
+        sentence = f"{counted(len(absent), 'client')} with a trusted key sent nothing: {list_names(absent)}."
         if require_all:
             raise InputError(f"all are required, and {sentence}")
         notes.append(sentence)
@@ -99,9 +117,13 @@ def check_absent(
 def check_enough(n_clients: int, min_clients: int, rejected: Sequence[Rejection]) -> None:
     """Refuse to go on with too few clients."""
     if n_clients < min_clients:
-        first = f" {len(rejected)} were left out, the first because: {rejected[0].reason}" if rejected else ""
+        first = (
+            f" {counted(len(rejected), 'contribution', 'were')} left out, the first because: {rejected[0].reason}"
+            if rejected
+            else ""
+        )
         raise InputError(
-            f"at least {min_clients} clients are wanted; {n_clients} can be used.{first} "
+            f"at least {counted(min_clients, 'client', 'are')} wanted; {n_clients} can be used.{first} "
             "(--min-clients sets the number.)"
         )
 

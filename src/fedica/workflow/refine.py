@@ -33,14 +33,10 @@ from fedica.local import score_at
 from fedica.readers import ReadOptions, Table
 from fedica.records import Rejection, Scores, Study
 from fedica.server import refine
+from fedica.workflow.agreed import check_enough_samples, declared_samples
 from fedica.workflow.apply import check_study, read_for
 from fedica.workflow.combine import Combined
-from fedica.workflow.contribute import (
-    Progress,
-    check_enough_samples,
-    client_name,
-    declared_samples,
-)
+from fedica.workflow.contribute import Progress, client_name
 from fedica.workflow.gates import check_absent, check_complete, check_enough
 from fedica.workflow.inspect import Field, fields_of
 from fedica.workflow.renumber import Change
@@ -86,6 +82,7 @@ def send_scores(
     study: Study | PathLike | None = None,
     components: Sequence[int] | None = None,
     drop_missing: bool = False,
+    min_samples: int | None = None,
     key: SigningKey | PathLike | None = None,
     options: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     write: bool = True,
@@ -109,6 +106,8 @@ def send_scores(
         Which components the client has; by default all that vary in its data.
     drop_missing : bool
         Whether rows with missing values are dropped, rather than refused.
+    min_samples : int, optional
+        Refuse data with fewer samples; the study may ask for more.
     key : SigningKey or path-like, optional
         The client's private key, to sign with.
     options : ReadOptions
@@ -133,7 +132,7 @@ def send_scores(
 
     tell(f"reading {os.fspath(data)}")
     table, X, mixing = read_for(public, data, agreed, drop_missing=drop_missing, options=options)
-    check_enough_samples(table, None, agreed)
+    check_enough_samples(table, min_samples, agreed)
 
     tell(f"scoring {table.values.shape[0]} samples at {public.n_components} components")
     scores = score_at(X, mixing, public, client=name, components=components)
@@ -188,6 +187,7 @@ def refine_result(
     trust_keys: TrustedKeys | PathLike | None = None,
     study: Study | PathLike | None = None,
     require_all: bool = False,
+    failed: Iterable[Rejection] = (),
     progress: Progress | None = None,
 ) -> Combined:
     """Refine a result with second messages in files and folders, and write a new result folder.
@@ -208,6 +208,8 @@ def refine_result(
         The study; it must be that of the result.
     require_all : bool
         Whether to refuse the whole result if a message is refused, or a client with a trusted key sent none.
+    failed : iterable of Rejection
+        Clients that were asked and sent nothing that could be read; they are listed with those refused here.
     progress : callable, optional
         Called with a short text at each step.
 
@@ -228,6 +230,7 @@ def refine_result(
 
     tell("reading second messages")
     scores, sources, refused = _read(paths, trusted, first.terms.study)
+    refused = [*failed, *refused]
     notes = check_absent(trusted, agreed, {one.client for one in scores}, refused, require_all=require_all)
     tell(f"refining with {len(scores)} second messages")
     refined = refine(first, scores, on_bad="reject")

@@ -1,4 +1,4 @@
-"""All atoms in two dimensions, around the marks of the components."""
+"""The angle of every atom to its component."""
 
 from __future__ import annotations
 
@@ -8,24 +8,32 @@ import numpy as np
 
 from fedica.arrays import IntArray
 from fedica.records import Aggregate
-from fedica.report.atom_map import AtomMap, map_atoms
-from fedica.report.figures.style import QUIET, Description, colour, layout, plain, to_figure
+from fedica.report.agreement import concern, trust_of
+from fedica.report.atom_angles import AtomAngles, angles_of_atoms
+from fedica.report.figures.style import QUIET, Description, axis, layout, to_figure, wrapped
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-SYMBOLS = ["circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "pentagon", "hexagon", "star"]
-"""Marker of each client; they repeat after ten clients."""
-EXTENT = 1.36
-"""The axes run from minus to plus this value; components lie on the unit circle."""
-LABEL_RADIUS = 1.24
-_ANGLE = "%{customdata[1]:.1f}° from component %{customdata[2]}"
+VERDICT_STYLES = {
+    "trusted": ("circle", "#2f8f66"),
+    "partial": ("diamond", "#2f74d0"),
+    "weak": ("triangle-up", "#b7791f"),
+    "outlying": ("x", "#c0392b"),
+}
+"""Symbol and colour of each verdict."""
+OTHER_STYLE = ("circle", QUIET)
+"""Of clients that were not judged."""
+NONE = "none"
+"""Tick of the column of atoms that match no component."""
+MAX_TICKS = 15
+"""Components named below the axis, so many that a phone shows them side by side."""
 MAX_LARGE_MARKERS = 1500
 """From this number of atoms on, markers are smaller and more transparent."""
 
 
 def plot_atoms(aggregate: Aggregate) -> Figure:
-    """Draw all atoms in two dimensions; colour shows the component, shape the client.
+    """Draw the angle of every atom to its component; colour and shape show the client's verdict.
 
     Parameters
     ----------
@@ -35,71 +43,81 @@ def plot_atoms(aggregate: Aggregate) -> Figure:
     Returns
     -------
     plotly.graph_objects.Figure
-        An atom on a component's mark equals the component; one in the middle is near none.
+        One column of points per component; a client has the same place in every column.
     """
-    return to_figure(describe_atoms(aggregate, map_atoms(aggregate)))
+    return to_figure(describe_atoms(aggregate, angles_of_atoms(aggregate)))
 
 
-def describe_atoms(aggregate: Aggregate, atom_map: AtomMap) -> Description:
-    """Return the description of the map, one trace per component."""
-    labels = aggregate.labels[atom_map.shown]
-    groups = [(a, np.flatnonzero(labels == a)) for a in range(-1, aggregate.n_components)]
-    hidden = {"visible": False, "range": [-EXTENT, EXTENT]}
+def describe_atoms(aggregate: Aggregate, drawn: AtomAngles) -> Description:
+    """Return the description of the columns, one trace per verdict and one of medians."""
+    verdicts = np.array(trust_of(aggregate).verdict)[aggregate.client_of_atom[drawn.shown]]
+    present = sorted(set(verdicts.tolist()), key=concern, reverse=True)
+    at, names = component_ticks(aggregate)
     return {
-        "data": [_marks(atom_map), *(_atoms_of(a, mine, aggregate, atom_map) for a, mine in groups if mine.size)],
+        "data": [
+            _medians(aggregate),
+            *(_atoms_of(v, np.flatnonzero(verdicts == v), aggregate, drawn) for v in present),
+        ],
         "layout": layout(
-            "All atoms",
-            xaxis=hidden | {"scaleanchor": "y", "constrain": "domain"},
-            yaxis=hidden,
-            annotations=[_label(a, float(x), float(y)) for a, (x, y) in enumerate(atom_map.marks)],
+            "Angle of every atom to its component",
+            xaxis=axis(
+                "component",
+                range=[-0.6, max(at[-1], aggregate.n_components - 1) + 0.6],
+                showgrid=False,
+                tickvals=at,
+                ticktext=names,
+                tickangle=0,
+            ),
+            yaxis=axis("angle to the component (°)", rangemode="tozero"),
             hovermode="closest",
-            showlegend=False,
-            height=560,
-            margin={"l": 8, "r": 8, "t": 8, "b": 8},
+            legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+            height=480,
         ),
     }
 
 
-def _atoms_of(a: int, mine: IntArray, aggregate: Aggregate, atom_map: AtomMap) -> Description:
-    """Describe the atoms of component a, or with a = -1 those of none; customdata is client, angle, nearest."""
-    owner = aggregate.client_of_atom[atom_map.shown[mine]].tolist()
-    name = f"component {a}" if a >= 0 else "matches no component"
-    suffix = "" if a >= 0 else "-open"
-    few = atom_map.shown.size < MAX_LARGE_MARKERS
+def component_ticks(aggregate: Aggregate) -> tuple[list[int], list[str]]:
+    """Return places and names of the columns: components, at regular steps if many, and the atoms of none."""
+    r = aggregate.n_components
+    at = list(range(0, r, -(-r // MAX_TICKS)))
+    names = [str(a) for a in at]
+    return (at, names) if (aggregate.labels >= 0).all() else ([*at, r], [*names, NONE])
+
+
+def _atoms_of(verdict: str, mine: IntArray, aggregate: Aggregate, drawn: AtomAngles) -> Description:
+    """Describe the atoms of clients with one verdict; customdata is client, angle, nearest component, cosine."""
+    owner = aggregate.client_of_atom[drawn.shown[mine]].tolist()
+    symbol, colour = VERDICT_STYLES.get(verdict, OTHER_STYLE)
+    few = drawn.shown.size < MAX_LARGE_MARKERS
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": name,
-        "x": atom_map.places[mine, 0].round(4).tolist(),
-        "y": atom_map.places[mine, 1].round(4).tolist(),
+        "name": verdict,
+        "x": drawn.x[mine].round(4).tolist(),
+        "y": drawn.angles[mine].round(3).tolist(),
         "customdata": [
-            [k, round(float(angle), 2), int(near)]
-            for k, angle, near in zip(owner, atom_map.angles[mine], atom_map.nearest[mine], strict=True)
+            [k, round(float(angle), 2), int(near), round(float(np.cos(np.radians(angle))), 3)]
+            for k, angle, near in zip(owner, drawn.angles[mine], drawn.nearest[mine], strict=True)
         ],
-        "text": [plain(aggregate.clients[k]) for k in owner],
-        "hovertemplate": f"%{{text}}<br>{name}<br>{_ANGLE}<extra></extra>",
-        "marker": {
-            "symbol": [SYMBOLS[k % len(SYMBOLS)] + suffix for k in owner],
-            "color": colour(a),
-            "size": 8 if few else 5,
-            "opacity": 0.8 if few else 0.6,
-        },
+        "text": [wrapped(aggregate.clients[k]) for k in owner],
+        "hovertemplate": "%{text}<br>%{customdata[1]:.1f}° from component %{customdata[2]}, cosine %{customdata[3]:.2f}"
+        f"<br>{verdict}<extra></extra>",
+        "marker": {"symbol": symbol, "color": colour, "size": 7 if few else 4, "opacity": 0.8 if few else 0.6},
     }
 
 
-def _marks(atom_map: AtomMap) -> Description:
+def _medians(aggregate: Aggregate) -> Description:
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": atom_map.marks[:, 0].round(4).tolist(),
-        "y": atom_map.marks[:, 1].round(4).tolist(),
-        "marker": {"symbol": "cross-thin-open", "size": 16, "color": QUIET, "line": {"width": 1}},
+        "x": list(range(aggregate.n_components)),
+        "y": [None if not np.isfinite(s) else round(float(s), 3) for s in aggregate.spread],
+        "marker": {
+            "symbol": "line-ew-open",
+            "size": int(np.clip(500 / aggregate.n_components, 8, 22)),
+            "color": QUIET,
+            "line": {"width": 2},
+        },
         "hoverinfo": "skip",
-        "showlegend": False,
-        "name": "marks",
+        "name": "median",
     }
-
-
-def _label(a: int, x: float, y: float) -> Description:
-    font = {"color": colour(a), "size": 15}
-    return {"x": LABEL_RADIUS * x, "y": LABEL_RADIUS * y, "text": f"<b>{a}</b>", "showarrow": False, "font": font}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedica.records import Aggregate
-from fedica.report.figures.style import ACCENT, PALE, QUIET, Description, axis, layout, to_figure
+from fedica.report.figures.style import ACCENT, PALE, QUIET, Description, axis, layout, marked, to_figure
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -53,20 +53,11 @@ def describe_spectrum(aggregate: Aggregate) -> Description:
         "data": [trace],
         "layout": layout(
             "Spectrum of the affinity",
-            xaxis=axis("eigenvalue", range=[0.5, max(n, r + 1) + 0.9], showgrid=False, tickangle=0, **ticks),
-            yaxis=axis("", rangemode="tozero"),
-            shapes=[_line_after(r)],
-            annotations=[_label(r)],
+            xaxis=axis(
+                "number of the eigenvalue", range=[0.5, max(n, r + 1) + 0.9], showgrid=False, tickangle=0, **ticks
+            ),
+            yaxis=axis("eigenvalue", rangemode="tozero"),
             height=320,
+            **marked(r + 0.5, f"{r} chosen"),
         ),
     }
-
-
-def _line_after(r: int) -> Description:
-    dashed = {"color": ACCENT, "width": 1.5, "dash": "dash"}
-    return {"type": "line", "x0": r + 0.5, "x1": r + 0.5, "yref": "paper", "y0": 0, "y1": 1, "line": dashed}
-
-
-def _label(r: int) -> Description:
-    place = {"x": r + 0.5, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top", "xshift": 6}
-    return {"text": f"{r} chosen", "showarrow": False, "font": {"color": ACCENT}, **place}

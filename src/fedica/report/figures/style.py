@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fedica.report.headline import short
+from fedica.text import show_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -30,6 +31,12 @@ def plain(text: str, most: int = 40) -> str:
     return f"\u2068{safe}\u2069"
 
 
+def wrapped(text: str, most: int = 40) -> str:
+    """Return a whole name as `plain` does, in lines of at most ``most`` characters."""
+    whole = show_text(text)
+    return "<br>".join(plain(whole[i : i + most], most) for i in range(0, max(len(whole), 1), most))
+
+
 def to_figure(description: Description) -> Figure:
     """Return the plotly figure of a description."""
     from plotly.graph_objects import Figure  # noqa: PLC0415 - slow to import, and the page does without it
@@ -52,3 +59,12 @@ def layout(title: str, **more: Any) -> Description:
 def axis(title: str, **more: Any) -> Description:
     """Return an axis with a title and a pale grid."""
     return {"title": {"text": title}, "gridcolor": GRID, "zeroline": False, **more}
+
+
+def marked(x: float, text: str, *, on_its_left: bool = False) -> Description:
+    """Return the part of a layout that marks a place on the horizontal axis: a dashed line with words at its top."""
+    dashed = {"color": ACCENT, "width": 1.5, "dash": "dash"}
+    line = {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": dashed}
+    side = {"xanchor": "right", "xshift": -6} if on_its_left else {"xanchor": "left", "xshift": 6}
+    place = {"x": x, "y": 1, "yref": "paper", "yanchor": "top", **side}
+    return {"shapes": [line], "annotations": [{"text": text, "showarrow": False, "font": {"color": ACCENT}, **place}]}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedica.arrays import Array, IntArray, check_choice
+from fedica.arrays import Array, BoolArray, IntArray, check_choice
 from fedica.blocks import Columns, columns_of, columns_of_atom_array, release_pages, side_by_side, spooled
 from fedica.errors import InputError
 from fedica.records import AtomArray, Contribution, Rejection, Study, Terms
@@ -43,6 +43,8 @@ class Admitted:
         Who was refused, and why.
     grams, noise_floors : tuple
         Strengths of each of the K clients: the Gram matrix that it sent, or ``None``, and its noise floor, or 0.
+    uncertain : ndarray of shape (R,)
+        Whether a client says that its data does not determine the atom.
     source_array : array, optional
         What ``atoms`` reads, where that must not be copied: the atoms of an `AtomArray`, which stay in their order.
     """
@@ -55,6 +57,7 @@ class Admitted:
     rejected: tuple[Rejection, ...]
     grams: tuple[Array | None, ...]
     noise_floors: tuple[float, ...]
+    uncertain: BoolArray
     source_array: Any = None
 
 
@@ -116,6 +119,7 @@ def _stack(screened: Screened) -> Admitted:
         rejected=screened.rejected,
         grams=tuple(c.gram for c in contributions),
         noise_floors=tuple(c.noise_floor or 0.0 for c in contributions),
+        uncertain=np.concatenate([np.isin(np.arange(c.n_atoms), c.uncertain or ()) for c in contributions]),
     )
 
 
@@ -149,7 +153,8 @@ def _admit_array(array: AtomArray) -> Admitted:
             study=array.study,
         ),
         rejected=(),
-        grams=(None,) * len(array.clients),
-        noise_floors=(0.0,) * len(array.clients),
+        grams=tuple(array.grams),
+        noise_floors=tuple(np.asarray(array.noise_floors).tolist()),
+        uncertain=np.zeros(array.client_of_atom.size, dtype=np.bool_),
         source_array=array.atoms,
     )

@@ -23,6 +23,7 @@ from fedica.server.admission.terms import (
     rule_on,
     rule_on_terms,
 )
+from fedica.text import counted
 
 MIN_SHARE_OF_FEATURES = 3
 """A client whose missing features are to be filled has at least one in this many of all."""
@@ -97,7 +98,8 @@ def check_not_empty(screened: Screened) -> None:
         if not screened.rejected:
             raise InputError("aggregate needs at least one contribution; got none.")
         n_rejected = len(screened.rejected)
-        raise screened.rejected[0].error(f"no contribution can be used: {n_rejected} were refused. The first: ")
+        refused = counted(n_rejected, "contribution", "were")
+        raise screened.rejected[0].error(f"no contribution can be used: {refused} refused. The first: ")
 
 
 def with_enough_features(
@@ -165,6 +167,8 @@ def _for_study(contributions: Iterable[Contribution], study: Study, refused: Ref
         elif other:
             numbers = {"term": other[0], "value": getattr(contribution, other[0]), "agreed": fixed[other[0]]}
             _refuse(contribution, refused, "term-differs", **numbers, study=study.id)
+        elif study.other_preprocessing == "refuse" and (step := study.other_step(contribution.preprocessing)):
+            _refuse(contribution, refused, "other-preprocessing", **step, study=study.id)
         else:
             kept.append(contribution)
     return kept

@@ -8,9 +8,9 @@ The numbers are those of the formulas in docs/method.md.
      were alike, then by how much they differ; the second answer holds if independent errors explain the difference.
 (C4) Minorities that share an error and stand apart do not count: `fedica.server.consensus.shared_errors`.
 (C5) Average with these weights, and repeat (C3) and (C4) until nothing moves.
-(C6) Where single atoms agree little, as those of people do, turn all components together:
-     `fedica.server.consensus.joint_rotation`. Where the mixing is declared orthogonal, take the nearest matrix with
-     orthonormal columns.
+(C6) Where single atoms agree little, as those of people do, other answers are tried, and the one is taken that suits
+     clients it was not fitted to: `fedica.server.consensus.held_out`. Where the mixing is declared orthogonal, take the
+     nearest matrix with orthonormal columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fedica.server.admission import Admitted
 from fedica.server.agreement import duplicate_weights
 from fedica.server.assign import Assignment, assign_atoms
 from fedica.server.centres import group_means
-from fedica.server.consensus.joint_rotation import WHITENED, turned_jointly
+from fedica.server.consensus.held_out import CONSENSUS, TURNED, all_answers, best_for_others
 from fedica.server.consensus.shared_errors import (
     MAX_CLIENTS,
     MAX_OUTSIDE,
@@ -46,14 +46,13 @@ from fedica.server.consensus.starts import (
     find_start,
     group_atoms,
     half_distance,
-    nearer_half_distance,
 )
 from fedica.server.embedding import MARGIN
 
 MAX_STEPS = 10
 """Steps of reweighing; they settle in about five."""
-MIN_CLIENTS_TO_TURN, MIN_CLIENTS_TO_SPLIT = 3, 12
-"""With fewer than twelve clients halves tell nothing: (C6) is then in whitened coordinates, from three clients on."""
+MIN_CLIENTS_TO_TURN, MIN_CLIENTS_TO_CHOOSE = 3, 4
+"""With three clients nothing tells which answer of (C6) is best: their components are turned jointly."""
 MIN_SHARE = 0.2
 """A client with less than this share of the typical weight does not count in (C6)."""
 HAUSMAN = 1.6
@@ -210,11 +209,7 @@ def _with_orphans(weights: Array, assignment: Assignment, r: int) -> Array:
 
 
 def _turn_jointly(fit: _Fit, found: _Found, owner: IntArray, client_weights: Array) -> Array:
-    """Return the centres, (d, r), turned jointly where clients are far from them and that serves other clients better.
-
-    Of the three answers of (C6) the one is taken that each half of the clients, fitted alone, is best with for the
-    nearer half of the other clients. Halves follow the drawn order, so that nobody chooses their own.
-    """
+    """Return the centres, (d, r); where clients are far from them, the answer of (C6) that serves others best."""
     panel, settled, n_clients = found.panel, found.settled, int(owner[-1]) + 1
     if not MIN_CLIENTS_TO_TURN <= n_clients == int(panel.owner[-1]) + 1:  # very many clients are not turned
         return settled.centres
@@ -222,12 +217,28 @@ def _turn_jointly(fit: _Fit, found: _Found, owner: IntArray, client_weights: Arr
     chance = half_distance(panel.atoms, panel.owner, chance_basis(reference, fit.rng))
     if half_distance(panel.atoms, panel.owner, reference) <= UNCLEAR * chance:
         return settled.centres
-    answers = turned_jointly(panel.coordinates, _joint_weights(settled, owner)[panel.columns], reference)
-    enough = n_clients >= MIN_CLIENTS_TO_SPLIT and np.bincount(panel.owner % 2).min() >= 2 * fit.n_components
-    best = _best_for_others(fit, panel, client_weights[owner]) if enough else WHITENED
-    if best == 0 or not _all_supported(panel, answers[best], settled.weights[panel.columns]):
+    best = TURNED
+    if n_clients >= MIN_CLIENTS_TO_CHOOSE:
+        votes = client_weights[owner][panel.columns]
+        try:
+            best = best_for_others(lambda own: _answers_of(fit, panel, own, votes), panel.coordinates, panel.owner)
+        except GroupingError:  # too few distinct atoms without one of the folds
+            best = CONSENSUS
+    weights = _joint_weights(settled, owner)[panel.columns]
+    answer = all_answers(panel.coordinates, weights, reference, n_init=fit.n_init, rng=fit.rng)[best]
+    if best == CONSENSUS or not _all_supported(panel, answer, settled.weights[panel.columns]):
         return settled.centres
-    return np.asarray(panel.in_features(answers[best]) * np.linalg.norm(settled.centres, axis=0))
+    return np.asarray(panel.in_features(answer) * np.linalg.norm(settled.centres, axis=0))
+
+
+def _answers_of(fit: _Fit, panel: Panel, own: IntArray, votes: Array) -> tuple[Array, ...]:
+    """Return the answers of (C6), (p, r) each, fitted to some atoms of the panel. votes : (n,), given weights."""
+    owner = np.cumsum(np.diff(panel.owner[own], prepend=panel.owner[own[0]]) != 0)
+    first = np.searchsorted(owner, np.arange(owner[-1] + 1))
+    atoms = columns_of(panel.atoms.whole()[:, own], owner)
+    settled = fit.run(atoms, owner, votes[own][first]).settled
+    weights = _joint_weights(settled, owner)
+    return all_answers(panel.coordinates[:, own], weights, unit(settled.centres), n_init=fit.n_init, rng=fit.rng)
 
 
 def _all_supported(panel: Panel, reference: Array, weights: Array) -> bool:
@@ -235,25 +246,6 @@ def _all_supported(panel: Panel, reference: Array, weights: Array) -> bool:
     labels = assign_atoms(panel.atoms, panel.owner, reference).labels
     counting = labels[(labels >= 0) & (weights > 0)]
     return bool(np.unique(counting).size == reference.shape[1])
-
-
-def _best_for_others(fit: _Fit, panel: Panel, votes: Array) -> int:
-    """Return which answer of `turned_jointly`, fitted to one half of the clients, is nearest to the other half.
-
-    votes : (R,), the given weight of every atom's client.
-    """
-    atoms, side, scores = panel.atoms.whole(), panel.owner % 2, np.zeros(3)
-    for parity in (0, 1):
-        own, other = np.flatnonzero(side == parity), np.flatnonzero(side != parity)
-        owner, others = panel.owner[own] // 2, panel.owner[other] // 2
-        first = np.searchsorted(owner, np.arange(owner[-1] + 1))
-        try:
-            half = fit.run(columns_of(atoms[:, own], owner), owner, votes[panel.columns[own]][first]).settled
-        except GroupingError:  # too few distinct atoms in this half
-            return 0
-        answers = turned_jointly(panel.coordinates[:, own], _joint_weights(half, owner), unit(half.centres))
-        scores += [nearer_half_distance(atoms[:, other], others, answer) for answer in answers]
-    return int(np.argmin(scores))
 
 
 def _joint_weights(settled: _Settled, owner: IntArray) -> Array:

@@ -252,12 +252,6 @@ def half_distance(atoms: Columns, owner: IntArray, reference: Array) -> float:
     return float(np.median(_mean_sines(assign_atoms(atoms, owner, reference), owner)))  # (C2)
 
 
-def nearer_half_distance(atoms: Array, owner: IntArray, reference: Array) -> float:
-    """Mean over the nearer half of the clients of their mean squared sines; fewer than half cannot forge it."""
-    sines = np.sort(_mean_sines(assign_atoms(columns_of(atoms, owner), owner, reference), owner))
-    return float(sines[: (sines.size + 1) // 2].mean())
-
-
 def chance_basis(span: Array, rng: np.random.Generator) -> Array:
     """Return r random directions within the span of r columns, (p, r), alike in all directions of that span."""
     left = np.linalg.svd(span, full_matrices=False)[0]

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from scipy.stats import beta
 
-from fedica.arrays import Array, BoolArray, IntArray
+from fedica.arrays import Array, BoolArray, IntArray, polar
 from fedica.blocks import rows_of
 from fedica.errors import GroupingError
-from fedica.ica import SOLVERS, Whitened
+from fedica.ica import SOLVERS, Rotation, Whitened
+from fedica.ica.fast import FastICAStep, fast_from, newton_steps
 from fedica.server.admission import Admitted
+from fedica.server.explained import shares
 from fedica.server.group.counting import Counting, who_counts
+from fedica.server.group.influence import Response, capped, influences
 from fedica.server.group.spans import Spans, spans_of
 
 SOLVER = "auto"
 """The solver of the one ICA over features."""
 MAX_ITER = 500
 """Its iterations."""
+MAX_INIT, STARTED_COMPONENTS = 10, 200
+"""Its random starts, of which the best is kept: from one alone it may end at a worse optimum. Fewer for many
+components, whose runs take long: these many components in all."""
 CHANCE = 0.01
 """A client has a direction when this much of it lies in its span in one of a hundred unrelated directions."""
 SHARED_BY = 0.25
 """Directions that more than this share of the clients have come before all others."""
 MAX_REFITS = 10
 """How often the common span is found anew with the clients that count."""
+EXACT, MAX_EXACT = 1e-10, 10
+"""Then it goes on to the optimum itself, which does not depend on the start, where that takes few steps."""
+N_SWEEPS, SPARE = 3, 10
+"""Sweeps over more maps than fit in memory, to find their common directions; and directions more than are wanted."""
+MAX_CAPS = 3
+"""How often clients that move a component too far are given less weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +62,10 @@ class Group:
         Whether that is more than chance.
     chance : ndarray of shape (K,)
         c_ki of an unrelated direction.
-    explained : ndarray of shape (K,)
-        Share of the variance that a client sent which lies in the components' span; NaN without strengths.
+    explained : ndarray of shape (K, r), optional
+        Share of each client's variance that each component explains; see `explained_variance`.
     influence : ndarray of shape (K,)
-        Largest angle, in degrees, of a component to the common span without the client.
+        How far the component that moves most would move without the client, to first order, in degrees.
     """
 
     components: Array
@@ -62,7 +75,7 @@ class Group:
     inside: Array
     has: BoolArray
     chance: Array
-    explained: Array
+    explained: Array | None
     influence: Array
 
 
@@ -73,29 +86,50 @@ def find_group(admitted: Admitted, r: int, client_weights: Array, rng: np.random
     refitted.
     """
     _check_spatial(admitted)
-    spans = spans_of(admitted)
+    whole = spans_of(admitted)
+    first = client_weights / client_weights.sum()
+    start = np.random.default_rng(0).standard_normal((whole.n_features, _n_directions(r) + SPARE))
+    spans = _held(whole, first, start, N_SWEEPS)
     common = _common_span(spans, r, client_weights)
-    basis = common.directions[:, common.leading]
-    solver = SOLVERS[SOLVER]
-    white = Whitened(rows_of(basis * np.sqrt(len(basis))))
-    rotation = solver.solve(white, n_init=solver.n_init, tol=solver.tol, max_iter=MAX_ITER, rng=rng)
-    for issue in rotation.warnings:
+    turned = _turn(common, rng)
+    for _ in range(MAX_CAPS):
+        weights = capped(common.weights, turned.moved, turned.has)
+        if np.allclose(weights, common.weights, rtol=0.01, atol=0):
+            break
+        found = _directions(spans, weights, _n_directions(r))
+        common = _common(spans, found, r, common.counting, weights)
+        turned = _turn(common, rng, turned)
+    if spans is not whole:  # once more over all maps, with the weights that were found
+        spans = _held(whole, common.weights, common.directions, 1)
+        found = _directions(spans, common.weights, _n_directions(r))
+        common = _common(spans, found, r, common.counting, common.weights)
+        turned = _turn(common, rng, turned)
+    for issue in turned.rotation.warnings:
         warnings.warn(issue, stacklevel=5)
-    turn = rotation.matrix
-    components = basis @ turn  # (G6)
-    coordinates = spans.along(components)
-    inside = np.array([((x @ t) ** 2).sum(axis=1) for x, t in zip(coordinates, spans.factors, strict=True)])  # (G7)
     return Group(
-        components=components,
+        components=turned.components,
         eigenvalues=common.eigenvalues,
         counting=common.counting,
         weights=common.weights,
-        inside=inside,
-        has=inside > _limits(spans.sizes, common.chance)[:, None],  # (G8)
+        inside=turned.inside,
+        has=turned.has,
         chance=common.chance,
-        explained=_explained(spans, coordinates),
-        influence=_influence(common, turn),
+        explained=_explained(spans, admitted.grams, turned.components),
+        influence=turned.moved.max(axis=1),
     )
+
+
+def _held(spans: Spans, weights: Array, start: Array, n_sweeps: int) -> Spans:
+    """Return the spans; of more maps than fit in memory, what lies in a basis that holds the leading directions."""
+    return spans if spans.fit_memory else spans.within(spans.krylov(weights, start, n_sweeps))
+
+
+def _explained(spans: Spans, grams: Sequence[Array | None], components: Array) -> Array | None:
+    """Return the share of each client's variance that each component explains, (K, r); see `explained_variance`."""
+    if all(gram is None for gram in grams):
+        return None
+    parts = zip(spans.along(components), spans.products, grams, strict=True)
+    return np.array([shares(coordinates, product, gram) for coordinates, product, gram in parts])
 
 
 def choose_n_directions(admitted: Admitted, client_weights: Array) -> int:
@@ -121,39 +155,95 @@ def _check_spatial(admitted: Admitted) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Common:
-    """The leading directions of the mean projector, and which r of them span the components."""
+class _Directions:
+    """The leading directions of a mean projector."""
 
     directions: Array  # (d, q)
     eigenvalues: Array  # (q,)
     inside: Array  # (K, q, q), each client's projector in these directions
+
+
+@dataclass(frozen=True, eq=False)
+class _Common(_Directions):
+    """The leading directions of the mean projector, and which r of them span the components."""
+
     leading: IntArray  # (r,)
     counting: Counting
     weights: Array  # (K,)
     chance: Array  # (K,)
+    limits: Array  # (K,), what chance does not exceed
 
 
 def _common_span(spans: Spans, r: int, client_weights: Array, n_directions: int = 0) -> _Common:
     """Find the mean projector's leading directions, and leave out the clients that do not share them."""
-    n_directions = n_directions or max(3 * r, r + 30)
-    n_features = spans.atoms.shape[0]
+    n_directions = n_directions or _n_directions(r)
     first: Counting | None = None
     weights = client_weights / client_weights.sum()
     for _ in range(MAX_REFITS):
-        directions, eigenvalues = spans.leading(weights, n_directions)  # (G3)
-        halves = [x @ t for x, t in zip(spans.along(directions), spans.factors, strict=True)]
-        inside = np.array([half @ half.T for half in halves])
-        counting = who_counts(inside, spans.sizes, spans.norms, n_features)
+        found = _directions(spans, weights, n_directions)
+        counting = who_counts(found.inside, spans.sizes, spans.norms, spans.n_features)
         first = first or counting
         before, weights = weights, counting.weights(client_weights)
         if np.allclose(before, weights, rtol=0, atol=1e-12):  # the directions are those of the clients that count
             break
     counting = replace(counting, shared=(first or counting).shared)  # with the directions of those left out since
-    along = np.einsum("kqq->kq", inside)
-    chance = _chance(along, r, spans.sizes, n_features)
-    has = along > _limits(spans.sizes, chance)[:, None]
-    leading = _leading(eigenvalues, has[weights > 0], r)
-    return _Common(directions, eigenvalues, inside, leading, counting, weights, chance)
+    return _common(spans, found, r, counting, weights)
+
+
+def _n_directions(r: int) -> int:
+    """Return how many leading directions are looked at, for r components."""
+    return max(3 * r, r + 30)
+
+
+def _directions(spans: Spans, weights: Array, n_directions: int) -> _Directions:
+    """Return the leading directions of the mean projector of clients with these weights."""
+    directions, eigenvalues = spans.leading(weights, n_directions)  # (G3)
+    halves = [x @ t for x, t in zip(spans.along(directions), spans.factors, strict=True)]
+    return _Directions(directions, eigenvalues, np.array([half @ half.T for half in halves]))
+
+
+def _common(spans: Spans, found: _Directions, r: int, counting: Counting, weights: Array) -> _Common:
+    """Return the common span: which of the directions span the components."""
+    along = np.einsum("kqq->kq", found.inside)
+    chance = _chance(along, r, spans.sizes, spans.n_features)
+    limits = _limits(spans.sizes, chance)
+    has = along > limits[:, None]
+    leading = _leading(found.eigenvalues, has[weights > 0], r)
+    return _Common(found.directions, found.eigenvalues, found.inside, leading, counting, weights, chance, limits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Turned:
+    """The one ICA, and the clients against its components."""
+
+    rotation: Rotation
+    components: Array  # (d, r)
+    inside: Array  # (K, r)
+    has: BoolArray  # (K, r)
+    moved: Array  # (K, r), in degrees
+
+
+def _turn(common: _Common, rng: np.random.Generator, before: _Turned | None = None) -> _Turned:
+    """Find the components in the common span, and how much of each lies in every client's.
+
+    before : components of a span that is near, from which the ICA then starts.
+    """
+    basis = common.directions[:, common.leading]
+    solver, r = SOLVERS[SOLVER], common.leading.size
+    white = Whitened(rows_of(basis * np.sqrt(len(basis))))
+    if before is None:
+        n_init = int(np.clip(STARTED_COMPONENTS // r, 1, MAX_INIT))
+        rotation = solver.solve(white, n_init=n_init, tol=solver.tol, max_iter=MAX_ITER, rng=rng)
+    else:
+        rotation = fast_from(white, polar(basis.T @ before.components), tol=solver.tol, max_iter=MAX_ITER)
+    exact = newton_steps(FastICAStep(white), rotation.matrix, goal=EXACT, max_iter=MAX_EXACT)
+    rotation = replace(rotation, matrix=exact.matrix) if exact.settled else rotation
+    own = common.inside[:, common.leading][:, :, common.leading]
+    inside = np.einsum("ai,kab,bi->ki", rotation.matrix, own, rotation.matrix, optimize=True)  # (G7)
+    response = Response.of(common.directions, common.eigenvalues, common.leading, rotation.matrix)
+    moved = influences(response, common.inside, common.weights)
+    has = inside > common.limits[:, None]  # (G8)
+    return _Turned(rotation, basis @ rotation.matrix, inside, has, moved)  # (G6)
 
 
 def _leading(eigenvalues: Array, has: BoolArray, r: int) -> IntArray:
@@ -181,28 +271,6 @@ def _limits(sizes: Array, chance: Array) -> Array:
     """Return what a span holds of an unrelated direction in all but `CHANCE` of the cases, (K,): a Beta law."""
     shape = np.maximum(sizes, 1e-6) / 2
     return np.asarray(beta.ppf(1 - CHANCE, shape, shape * (1 / chance - 1)))
-
-
-def _explained(spans: Spans, coordinates: list[Array]) -> Array:
-    """Return the share of each client's variance that lies in the components' span, (K,); NaN without strengths."""
-    variances = [
-        np.nan if half is None else float(((x @ half) ** 2).sum())
-        for x, half in zip(coordinates, spans.halves, strict=True)
-    ]
-    return np.array(variances) / np.maximum(spans.totals, 1e-300)
-
-
-def _influence(common: _Common, turn: Array) -> Array:
-    """Return the largest angle of a component to the common span without each client, in degrees, (K,)."""
-    mean = np.einsum("k,kij->ij", common.weights, common.inside)
-    components = np.eye(len(mean))[:, common.leading] @ turn
-    influence = np.zeros(len(common.weights))
-    for k in np.flatnonzero(common.weights).tolist():
-        values, vectors = np.linalg.eigh(mean - common.weights[k] * common.inside[k])
-        kept = vectors[:, np.sort(np.argsort(-values)[: turn.shape[1]])]
-        left = np.sqrt(np.maximum(1 - ((kept.T @ components) ** 2).sum(axis=0), 0.0))
-        influence[k] = np.degrees(np.arcsin(min(float(left.max()), 1.0)))
-    return influence
 
 
 def _shuffled(spans: Spans) -> Spans:

@@ -6,22 +6,25 @@ clients.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from fedica.arrays import Array, IntArray
-from fedica.blocks import Columns, columns_of, leading_directions, leading_eigenpairs
+from fedica.blocks import Columns, clients_of, columns_of, leading_directions
 from fedica.server.admission import Admitted
 
 SMALLEST = 1e-10
 """Directions with less than this share of a client's largest variance are rounding."""
+BURIED = 4
+"""How fast a client's variances lose their say as less of its variance stands above its noise floor: a power."""
 MAX_HELD_BYTES = 2**28
-"""Factors of all clients up to this size are held in memory; larger ones are computed from the atoms in every sweep."""
-SPARE = 10
-"""Directions beyond the wanted ones in the Krylov method: they speed up its convergence."""
+"""Factors of all clients up to this size are held in memory; of larger ones, what lies in a basis (`Spans.within`)."""
+NEW = 1e-6
+"""Directions of which less than this is outside a basis add nothing to it but rounding."""
+MAX_DENSE = 1_500
+"""Up to this many directions of all clients their square matrix of products is decomposed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,28 +34,31 @@ class Spans:
     Parameters
     ----------
     atoms : Columns
-        (d, R), all atoms.
+        (d, R), all atoms; or (p, R), their coordinates in a basis.
     owner : ndarray of shape (R,)
-        Client of each atom, ascending.
+        The client of each atom, ascending.
     factors : tuple of ndarray
-        T_k, (r_k, n_k): ``A_k T_k`` are orthonormal directions, each times the root of its weight.
-    halves : tuple of ndarray or None
-        L_k with ``A_k L_k L_k' A_k'`` the covariance that the client sent; ``None`` where it sent no strengths.
-    sizes : ndarray of shape (K,)
-        Trace of each projector: how many directions it counts for.
-    norms : ndarray of shape (K,)
-        Frobenius norm of each projector.
-    totals : ndarray of shape (K,)
-        Trace of each covariance that was sent; NaN where it sent no strengths.
+        T_k of each client, (r_k, m_k): ``A_k T_k`` is a square root of its projector.
+    products : tuple of ndarray
+        ``A_k' A_k`` of each client, (r_k, r_k).
+    sizes, norms : ndarray of shape (K,)
+        Trace and Frobenius norm of each projector.
+    basis : ndarray of shape (d, p), optional
+        Orthonormal: what is looked for lies in its span; ``None``: in the space of the features.
     """
 
     atoms: Columns
     owner: IntArray
     factors: tuple[Array, ...]
-    halves: tuple[Array | None, ...]
+    products: tuple[Array, ...]
     sizes: Array
     norms: Array
-    totals: Array
+    basis: Array | None = None
+
+    @property
+    def n_features(self) -> int:
+        """The number of features, d."""
+        return self.atoms.shape[0] if self.basis is None else len(self.basis)
 
     @property
     def bounds(self) -> IntArray:
@@ -62,24 +68,46 @@ class Spans:
     @property
     def fit_memory(self) -> bool:
         """Whether the factors of all clients may be held at once."""
-        return 8 * self.atoms.shape[0] * self.owner.size <= MAX_HELD_BYTES
+        return self.basis is not None or 8 * self.atoms.shape[0] * self.owner.size <= MAX_HELD_BYTES
 
     def leading(self, weights: Array, n_directions: int) -> tuple[Array, Array]:
         """Return the leading directions of the weighted mean projector, (d, q), and its eigenvalues, (q,).
 
-        weights : (K,), sum one. Fewer than n_directions are returned where the clients have fewer in all.
+        weights : (K,), sum one. Fewer than n_directions are returned where the clients have fewer in all. The factors
+        of all clients are held at once: see `within`.
         """
-        n_wanted = min(n_directions, self.atoms.shape[0], sum(factor.shape[1] for factor in self.factors))
-        if self.fit_memory:
-            roots = [np.sqrt(w) * factor for w, factor in zip(weights, self.factors, strict=True)]
-            found = leading_directions(columns_of(self.atoms.whole() @ block_diag(*roots)), n_wanted)
-            vectors, values = found.axes.T, found.values
+        atoms, counts = self.atoms.whole(), weights > 0
+        parts = zip(pairwise(self.bounds), weights, self.factors, counts, strict=True)
+        stacked = np.concatenate([atoms[:, a:b] @ (np.sqrt(w) * t) for (a, b), w, t, own in parts if own], axis=1)
+        n_wanted = min(n_directions, *stacked.shape)
+        if stacked.shape[1] < min(len(stacked), MAX_DENSE):  # through the smaller matrix of products
+            values, turn = (x[..., : -n_wanted - 1 : -1] for x in np.linalg.eigh(stacked.T @ stacked))
+            kept = values > SMALLEST * values[0]
+            values, vectors = values[kept], stacked @ (turn[:, kept] / np.sqrt(values[kept]))
         else:
-            start = np.random.default_rng(0).standard_normal((self.atoms.shape[0], n_wanted + SPARE))
-            pairs = leading_eigenpairs(lambda basis: self._product(weights, basis), start, n_wanted, tol=1e-6)
-            vectors, values = pairs.vectors[:, :n_wanted], pairs.values[:n_wanted]
-        kept = values > SMALLEST * values[0]
-        return vectors[:, kept], values[kept]
+            found = leading_directions(columns_of(stacked), n_wanted)
+            kept = found.values > SMALLEST * found.values[0]
+            values, vectors = found.values[kept], found.axes.T[:, kept]
+        return vectors if self.basis is None else self.basis @ vectors, values
+
+    def within(self, basis: Array) -> Spans:
+        """Return what lies in the span of an orthonormal basis, (d, p), small enough to be held; in one sweep."""
+        (coordinates,) = self.atoms.each(lambda block: (basis.T @ block,))
+        return replace(self, atoms=self.atoms.in_same_blocks(coordinates), basis=basis)
+
+    def krylov(self, weights: Array, start: Array, n_sweeps: int) -> Array:
+        """Return an orthonormal basis of the mean projector times start, (d, p), times that, and so on: n_sweeps times.
+
+        Of directions that many clients share it holds all but little: unrelated ones have small eigenvalues.
+        """
+        basis = newest = np.linalg.qr(start)[0]
+        for _ in range(n_sweeps):
+            image = self._product(weights, newest)
+            left, lengths, _ = np.linalg.svd(image - basis @ (basis.T @ image), full_matrices=False)
+            newest = left[:, lengths > NEW * np.linalg.norm(image, 2)]  # the rest is in the basis, to rounding
+            newest = np.linalg.qr(newest - basis @ (basis.T @ newest))[0]
+            basis = np.column_stack([basis, newest])
+        return basis
 
     def _product(self, weights: Array, basis: Array) -> Array:
         """Return the mean projector times a basis, (d, q), in one sweep."""
@@ -95,15 +123,9 @@ class Spans:
 
     def along(self, directions: Array) -> list[Array]:
         """Return every client's coordinates of directions, (d, q), in one sweep: ``directions' A_k``, (q, r_k) each."""
-        (coordinates,) = self.atoms.each(lambda block: (directions.T @ block,))
+        seen = directions if self.basis is None else self.basis.T @ directions
+        (coordinates,) = self.atoms.each(lambda block: (seen.T @ block,))
         return np.split(coordinates, self.bounds[1:-1], axis=1)
-
-
-def clients_of(own: IntArray) -> Iterator[tuple[int, slice]]:
-    """Yield the clients of a block, each with its columns."""
-    starts = np.flatnonzero(np.diff(own, prepend=-1))
-    for first, last in zip(starts, [*starts[1:], own.size], strict=True):
-        yield int(own[first]), slice(int(first), int(last))
 
 
 def spans_of(admitted: Admitted) -> Spans:
@@ -118,16 +140,13 @@ def spans_of(admitted: Admitted) -> Spans:
     (flat,) = atoms.each(of_block, owner)
     products = np.split(flat, np.cumsum(counts**2)[:-1])
     products = [product.reshape(m, m) for product, m in zip(products, counts, strict=True)]
-    factors, halves, totals = [], [], []
+    factors = []
     for product, gram, floor in zip(products, admitted.grams, admitted.noise_floors, strict=True):
         scale = 1.0 if gram is None else float(np.abs(gram).max()) or 1.0  # a common factor changes nothing
-        half = None if gram is None else _root(gram / scale)
-        factors.append(_factor(product, half, floor / scale))
-        halves.append(half)
-        totals.append(np.nan if half is None else float(np.sum(half * (product @ half))))
+        factors.append(_factor(product, None if gram is None else _root(gram / scale), floor / scale))
     inner = [t.T @ product @ t for t, product in zip(factors, products, strict=True)]
     sizes, norms = np.array([[np.trace(x), np.linalg.norm(x)] for x in inner]).T
-    return Spans(atoms, owner, tuple(factors), tuple(halves), sizes, norms, np.array(totals))
+    return Spans(atoms, owner, tuple(factors), tuple(products), sizes, norms)
 
 
 def _root(gram: Array) -> Array:
@@ -140,6 +159,16 @@ def _factor(product: Array, half: Array | None, floor: float) -> Array:
     """Return T_k. product : A_k' A_k; half : L_k, ``None``: all directions count alike; floor : noise variance."""
     half = np.eye(len(product)) if half is None else half
     values, vectors = np.linalg.eigh(half.T @ product @ half)  # variances along the principal directions
-    kept = values > max(SMALLEST * values[-1], floor)
+    noise = _noise(values, floor)
+    kept = values > max(SMALLEST * values[-1], noise)
     variances, vectors = values[kept], vectors[:, kept]
-    return np.asarray(half @ vectors * np.sqrt((1 - floor / variances) / variances))  # (G2)
+    return np.asarray(half @ vectors * np.sqrt((1 - noise / variances) / variances))  # (G2)
+
+
+def _noise(variances: Array, floor: float) -> float:
+    """Return the variance that is taken for noise: the floor, and less of it where the signal is buried in noise.
+
+    There the order of the variances is mostly chance, so that all directions count more alike.
+    """
+    above = float(np.maximum(variances - floor, 0.0).sum() / max(float(variances.sum()), 1e-300))
+    return (1 - (1 - above) ** BURIED) * floor

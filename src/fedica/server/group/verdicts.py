@@ -22,13 +22,17 @@ def judge_group(admitted: Admitted, found: Group) -> tuple[Trust, IntArray, Arra
     counts = found.counting.counts
     supports = found.has & counts[:, None]
     spread = np.array([np.median(a[own]) if own.any() else 90.0 for a, own in zip(angles.T, supports.T, strict=True)])
-    own_variance = _mostly_own(found.explained, counts)
+    explained = np.full(len(counts), np.nan) if found.explained is None else found.explained.sum(axis=1)
+    own_variance = _mostly_own(explained, counts)
     weak = found.counting.noisy | own_variance
-    verdict = np.where(~counts, "outlying", np.where(weak, "weak", "trusted"))
+    partial = ~found.has.all(axis=1)
+    verdict = np.select([~counts, weak, partial], ["outlying", "weak", "partial"], default="trusted")
     trust = Trust(
         clients=admitted.clients,
         verdict=tuple(verdict.tolist()),
-        why=tuple(_reason(admitted, found, angles, k, own_variance=bool(own_variance[k])) for k in range(len(counts))),
+        why=tuple(
+            _reason(admitted, found, angles, k, explained if own_variance[k] else None) for k in range(len(counts))
+        ),
         angle=np.median(angles, axis=1),
         angles=angles,
         has=found.has,
@@ -44,8 +48,8 @@ def _mostly_own(explained: Array, counts: BoolArray) -> BoolArray:
     return told & ~fits(np.where(told, explained, 0.0), told) if told.sum() > 2 else np.zeros_like(told)
 
 
-def _reason(admitted: Admitted, found: Group, angles: Array, k: int, *, own_variance: bool) -> Reason:
-    """Return why the verdict on client k is what it is."""
+def _reason(admitted: Admitted, found: Group, angles: Array, k: int, explained: Array | None) -> Reason:
+    """Return why the verdict on client k is what it is. explained : (K,), if little of its variance is."""
     counting, likeness = found.counting, float(np.sqrt(np.median(found.inside[k])))
     numbers: dict[str, Any] = {
         "angle": float(np.median(angles[k])),
@@ -60,10 +64,12 @@ def _reason(admitted: Admitted, found: Group, angles: Array, k: int, *, own_vari
         if numbers["n_agreeing"]:
             return Reason("other-basis", numbers)
         return Reason("far" if found.has[k].any() else "no-match", numbers)
-    if own_variance:
-        usual = float(np.nanmedian(found.explained[counting.counts]))
-        return Reason("little-explained", {**numbers, "explained": float(found.explained[k]), "usual": usual})
-    return Reason("noisy" if counting.noisy[k] else "agrees", numbers)
+    if explained is not None:
+        usual = float(np.nanmedian(explained[counting.counts]))
+        return Reason("little-explained", {**numbers, "explained": float(explained[k]), "usual": usual})
+    if counting.noisy[k]:
+        return Reason("noisy", numbers)
+    return Reason("partial" if numbers["missing"] else "agrees", numbers)
 
 
 def _n_agreeing(found: Group, k: int) -> int:

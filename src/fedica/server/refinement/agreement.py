@@ -3,6 +3,8 @@
 (R4) A client's distance is the mean square of its steps less the centre's, each over its expected error. The centre is
      a geometric median, then the mean of the clients that count: those within a cut of the typical distance, less
      minorities that share a deviation and stand apart along it.
+(R9) Clients that the first message showed outlying count if each is within the cut and all of them together ask for
+     what the others ask for: the square of the difference of the two means is within what their errors explain.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from scipy.stats import chi2
 
 from fedica.arrays import Array, BoolArray
 from fedica.blocks import weighted_median
+from fedica.server.refinement.shared import MAX_SHARED, shared_deviation
 from fedica.server.refinement.steps import Steps
 
 DEVIATIONS = 4.0
@@ -22,16 +25,16 @@ MAX_EXCESS = 4.0
 """However much clients differ, none counts whose squared distance is more than this times the typical one."""
 FALSE_ALARMS = 1e-4
 """Unless one client in so many is as far by chance."""
-MAX_SHARED = 5
-"""Shared deviations that are looked for, one after the other."""
-BEYOND_EDGE = 5.0
+BEYOND_EDGE = 3.0
 """An eigenvalue is beyond chance this many deviations (Tracy and Widom) above the edge (Marchenko and Pastur)."""
 APART = 4.0
-"""Distance between two groups over their own spread; the halves of one Gaussian cloud have 2.7."""
+"""Distance between two groups over their own spread; the halves of a Gaussian cloud have 2.7, of a uniform one 3.5."""
+APART_IN_FEW = 3.6
+"""The same where it is looked at in few values, which errors of the others do not blur."""
+READMITTED = 3.0
+"""Outlying clients count if the squared difference of their mean is at most so many deviations above the expected."""
 MIN_CLIENTS = 4
 """With fewer clients nobody can be told from the others."""
-MIN_SHARING = 8
-"""With fewer clients no shared deviation is looked for: any three of seven may agree."""
 
 
 def agreeing_clients(steps: Steps) -> BoolArray:
@@ -77,31 +80,38 @@ def within_cut(steps: Steps, centre: Array, weights: Array) -> BoolArray:
 def shared_minorities(steps: Steps, weights: Array) -> BoolArray:
     """Tell which clients share a deviation that independent errors do not explain, and stand apart, (K,)."""
     apart = np.zeros(weights.size, dtype=np.bool_)
-    for _ in range(MAX_SHARED):
-        used = np.flatnonzero((weights > 0) & ~apart)
-        if used.size < MIN_SHARING:
-            break
-        centre = steps.mean(weights * ~apart)
-        z = np.where(steps.has, steps.values - centre, 0.0)[used] * np.sqrt(weights[used])[:, None]
-        z /= np.sqrt(np.median((z**2).sum(axis=1)) / steps.has.shape[1])
-        values, vectors = np.linalg.eigh(z @ z.T / z.shape[1])
-        if values[-1] <= largest_by_chance(*z.shape):
-            break
-        lighter = _lighter_part(vectors[:, -1] * np.sqrt(values[-1] * z.shape[1]), weights[used])
-        if lighter is None:
-            break
-        apart[used[lighter]] = True
+    for kind in steps.kinds:
+        for _ in range(MAX_SHARED):
+            used = np.flatnonzero((weights > 0) & ~apart)
+            shared = shared_deviation(steps, weights * ~apart, kind, BEYOND_EDGE)
+            if shared is None:
+                break
+            lighter = _lighter_part(shared.position, weights[used], APART)
+            if lighter is None:
+                lighter = _lighter_part(shared.sparse, weights[used], APART_IN_FEW)
+            if lighter is None:
+                break
+            apart[used[lighter]] = True
     return apart
 
 
-def largest_by_chance(n: int, p: int) -> float:
-    """Largest eigenvalue that n independent errors in p dimensions have, over p."""
-    edge = (np.sqrt(p) + np.sqrt(n)) ** 2
-    deviation = (np.sqrt(p) + np.sqrt(n)) * (1 / np.sqrt(p) + 1 / np.sqrt(n)) ** (1 / 3)
-    return float((edge + BEYOND_EDGE * deviation) / p)
+def readmitted_clients(steps: Steps, counts: BoolArray, outlying: BoolArray) -> BoolArray:
+    """Tell which outlying clients agree with those that count, each and all together, (K,)."""  # (R9)
+    weights = np.minimum(steps.n_samples, np.median(steps.n_samples))
+    centre = steps.mean(weights * counts)
+    near = within_cut(steps, centre, weights * counts) & outlying
+    dispersion = max(1.0, float(np.median(steps.distances(centre)[counts])))
+    difference = (steps.mean(weights * near) - centre) ** 2
+    expected = dispersion * (steps.expected_errors(weights * near) + steps.expected_errors(weights * counts))
+    for kind in steps.kinds:
+        known = np.isfinite(expected[kind])
+        p = max(int(known.sum()), 1)
+        if np.sum(difference[kind][known] / expected[kind][known]) > p + READMITTED * np.sqrt(2 * p):
+            return np.zeros(counts.size, dtype=np.bool_)
+    return near
 
 
-def _lighter_part(position: Array, weights: Array) -> BoolArray | None:
+def _lighter_part(position: Array, weights: Array, apart: float) -> BoolArray | None:
     """Split weighted points on a line in two; return the lighter part if the two stand apart. position : (n,)."""
     order = np.argsort(position, kind="stable")
     x, w = position[order], weights[order]
@@ -112,7 +122,7 @@ def _lighter_part(position: Array, weights: Array) -> BoolArray | None:
     within = np.maximum(squares[-1] - left * means[0] ** 2 - right * means[1] ** 2, 1e-300) / total
     gap = (means[1] - means[0]) / np.sqrt(within)
     cut = int(np.argmax(gap))
-    if gap[cut] <= APART:
+    if gap[cut] <= apart:
         return None
     bound = (x[cut] + x[cut + 1]) / 2
     return np.asarray(position < bound if left[cut] < right[cut] else position > bound)

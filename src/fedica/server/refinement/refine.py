@@ -1,15 +1,13 @@
 """A second message of every client: the Newton step of ICA that their pooled data would take, from sums alone.
 
-(R5) M = G C^-1 - diag(h) of the pooled averages: one step of FastICA for each source, whatever their covariance C.
-(R6) W = (M C M')^(-1/2) M: the nearest decorrelated sources, W y of covariance I. Its rows get the sign of their
-     diagonal. The new matrix is B diag(scale) W^-1.
 (R7) The step is taken where more than half of the clients agree on it, and its mean square over its expected error is
      at least `MIN_GAIN`, and at least 2 (1 - f) where only a share f of the clients behind the first answer count: an
      answer of all that lost nothing differs from one of some of them by 1 - f on average, and is better. And where its
      expected error is not above that of the first answer, which is the median squared error of the atoms over their
-     number, all in the coordinates of the sources; or the step is longer than both errors explain (`BIASED`).
+     number, all in the coordinates of the sources; or the step is longer than both errors explain (`BIASED`). Where
+     clients share a deviation that may have made it (R8), it is taken without its part along that deviation, if at all.
 
-The first two repeated are symmetric FastICA on the pooled data: at its fixed point C = I and M is diagonal.
+The step itself is that of `pooled`, (R5) and (R6).
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh, pinv
+from scipy.linalg import pinv
 from scipy.stats import chi2
 
 from fedica.arrays import NEAR_ZERO, Array, BoolArray, IntArray, check_choice, check_number, fix_signs, polar
@@ -29,20 +27,23 @@ from fedica.records import Aggregate, Refinement, Rejection, Scores, fingerprint
 from fedica.records.checks import check_not_negative
 from fedica.server.admission import ON_BAD
 from fedica.server.agreement import angles_to
-from fedica.server.refinement.agreement import agreeing_clients
+from fedica.server.refinement.agreement import agreeing_clients, readmitted_clients
+from fedica.server.refinement.pooled import Pooled
+from fedica.server.refinement.shared import contested
 from fedica.server.refinement.steps import Statistics, Steps, median_scale, on_common_scale, steps_of
 
 MAX_WEIGHT = 10.0
 """No client weighs more than this many times the median client."""
-MIN_GAIN = 0.05
+MIN_GAIN = 0.12
 """A step whose square is below this times its expected error is not worth taking."""
 SLACK = 1.05
 """The expected squared error of the step may be this much above that of the first answer."""
+MAX_CONTESTED = 0.47
+"""A step is not taken whole if deviations that clients share may have caused more than this of its square: one that is
+half bias and half gain is no gain."""
 BIASED = 4.0
 """A first answer that claims a smaller error than the step has is believed, unless the step is longer than that error
 explains: its square at least 1 + 4 (ratio - 1) times its own, for the ratio of the two."""
-MIN_VARIANCE = 1e-3
-"""Eigenvalues of the pooled covariance are at least this."""
 
 
 def refine(
@@ -55,9 +56,9 @@ def refine(
 ) -> Aggregate:
     """Turn the components of an aggregate by the Newton step that the clients' second messages ask for.
 
-    Clients that the first message showed outlying do not count, nor do those whose second message does not fit the
-    others'. A client that sent no first message may take part. Where the step is not supported the first answer stands,
-    and ``refinement`` of the result tells why.
+    Clients whose second message does not fit the others' do not count; those that the first message showed outlying
+    count only if theirs do, each and together. A client that sent no first message may take part. Where the step is not
+    supported, or a part of it, the first answer stands, and ``refinement`` of the result tells why.
 
     Parameters
     ----------
@@ -69,7 +70,8 @@ def refine(
         No client weighs more than this many times the median client; ``None``: each by its samples.
     min_gain : float
         The step is taken if its square is at least this times its expected squared error (more, where clients behind
-        the first answer do not count), and its expected error is not above that of the first answer; 0: in any case.
+        the first answer do not count), its expected error is not above that of the first answer, and clients share no
+        deviation that could have caused it; 0: in any case.
     on_bad : {"raise", "reject"}
         What to do with scores of another aggregate, or a second time from one client: raise an error, or leave them
         out and list them in ``rejected`` of the result.
@@ -86,36 +88,56 @@ def refine(
     admitted, rejected = _admit(result, scores, on_bad)
     result = replace(result, rejected=(*result.rejected, *rejected))
     outlying = set() if result.trust is None else set(result.trust.named("outlying"))
-    candidates = [one for one in admitted if one.client not in outlying]
-    if not candidates:
+    trusted = np.array([one.client not in outlying for one in admitted], dtype=np.bool_)
+    if not trusted.any():
         raise InputError(
             f"no second message can be used: of {len(scores)}, {len(rejected)} were refused and the others are of "
             "clients that the first message showed outlying. The first answer stands."
         )
-    statistics = Statistics.of(candidates, result.n_components)
-    equal = _weights(statistics.n_samples, 1.0)
-    statistics = on_common_scale(statistics, equal)
-    steps = steps_of(statistics, equal)
-    counts = agreeing_clients(steps)
-    weights = _weights(statistics.n_samples, max_weight) * counts
-    n_first = len(result.clients) - len(outlying)
-    least = max(min_gain, 2 * (1 - counts.sum() / n_first))
-    before = np.inf if min_gain == 0 else _error_before(result, outlying, statistics)
-    taken, reason = _supported(steps, weights, counts, least, before)
-    names = np.array([one.client for one in candidates])
+    sent, counts = Statistics.of(admitted, result.n_components), trusted.copy()
+    for _ in range(2):  # medians over all clients at first, then over those that count
+        equal = _weights(sent.n_samples, 1.0) * counts
+        statistics = on_common_scale(sent, equal)
+        steps = steps_of(statistics, equal)
+        counts[trusted] = agreeing_clients(steps.of_clients(trusted))
+    readmitted = readmitted_clients(steps, counts, ~trusted)
+    judged = Judged(trusted | readmitted, counts | readmitted, len(result.clients) - len(outlying))
+    weights = _weights(statistics.n_samples, max_weight) * judged.counts
+    before = np.inf if min_gain == 0 else _error_before(result, outlying, statistics.of_clients(trusted))
+    verdict = _supported(steps, weights, judged, min_gain, before)
+    names = np.array([one.client for one in admitted])
     refinement = Refinement(
         round=2 if result.refinement is None else result.refinement.round + 1,
-        refines=candidates[0].refines,
-        taken=taken,
-        reason=reason,
+        refines=admitted[0].refines,
+        taken=verdict.taken,
+        reason=verdict.reason,
         turned=np.zeros(result.n_components),
         scale=result.scale,
-        counted=tuple(names[counts].tolist()),
-        left_out=tuple(sorted({one.client for one in admitted} - set(names[counts].tolist()))),
+        counted=tuple(names[judged.counts].tolist()),
+        left_out=tuple(names[~judged.counts].tolist()),
     )
-    if not taken:
+    if not verdict.taken:
         return replace(result, refinement=refinement)
-    return _turn(result, Pooled.of(statistics, weights), refinement)
+    pooled = Pooled.of(statistics, weights).without(*steps.as_matrices(verdict.left_out))
+    return _turn(result, pooled, refinement)
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Clients whose second messages were looked at, and those that count, (K,); n_first : how many gave the first."""
+
+    judged: BoolArray
+    counts: BoolArray
+    n_first: int
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """Whether the step is taken, why, and the part of it that is left out, in the values of `Steps`, (p,)."""
+
+    taken: bool
+    reason: str
+    left_out: Array
 
 
 def _admit(result: Aggregate, scores: Sequence[Scores], on_bad: str) -> tuple[list[Scores], list[Rejection]]:
@@ -169,66 +191,42 @@ def _error_before(result: Aggregate, outlying: set[str], statistics: Statistics)
     return float(np.sum((typical / np.maximum(np.bincount(labels[labels >= 0], minlength=r), 1))[scored]))
 
 
-def _supported(
-    steps: Steps, weights: Array, counts: BoolArray, min_gain: float, error_before: float
-) -> tuple[bool, str]:
-    """Decide whether the step is taken, and say why."""  # (R7)
-    n_counted, n_clients = int(counts.sum()), counts.size
-    if 2 * n_counted <= n_clients:
-        return False, f"only {n_counted} of {n_clients} clients agree on a step; more than half must."
+def _supported(steps: Steps, weights: Array, judged: Judged, min_gain: float, error_before: float) -> Verdict:
+    """Decide whether the step is taken, or a part of it, and say why."""  # (R7)
+    counts, n_clients = judged.counts, int(judged.judged.sum())
+    n_counted = int(counts.sum())
     mean, errors = steps.mean(weights), steps.expected_errors(weights)
+    whole = np.zeros_like(mean)
+    if 2 * n_counted <= n_clients:
+        return Verdict(False, f"only {n_counted} of {n_clients} clients agree on a step; more than half must.", whole)
+    least = max(min_gain, 2 * (1 - n_counted / judged.n_first))
     known = np.isfinite(errors)
     dispersion = max(1.0, float(np.median(steps.distances(mean)[counts])))
-    gain = float(np.mean(mean[known] ** 2 / errors[known])) / dispersion if known.any() else 0.0
+
+    def gain_of(step: Array) -> float:
+        return float(np.mean(step[known] ** 2 / errors[known])) / dispersion if known.any() else 0.0
+
+    def square_of(step: Array) -> float:
+        return max(float(steps.in_sources[known] @ step[known] ** 2), 1e-300)
+
+    gain = gain_of(mean)
     size = f"{n_counted} of {n_clients} clients agree on a step of {np.sqrt(gain):.2f} times its own error"
-    if gain < min_gain:
-        return False, f"{size}; below {np.sqrt(min_gain):.2f} times it is not better than the answer before."
+    if gain < least:
+        return Verdict(
+            False, f"{size}; below {np.sqrt(least):.2f} times it is not better than the answer before.", whole
+        )
     ratio = dispersion * float(steps.in_sources[known] @ errors[known]) / error_before
     if ratio > SLACK and gain < 1 + BIASED * (ratio - 1):
-        return False, f"{size}, which is {np.sqrt(ratio):.2f} times that of the answer before."
-    return True, f"{size}."
-
-
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """Averages over the clients that count, for the components that any of them has.
-
-    labels : (m,), these components; covariance, products : (m, m); slopes, scale : (m,); same_scale : as in
-    `Statistics`.
-    """
-
-    labels: IntArray
-    covariance: Array
-    products: Array
-    slopes: Array
-    scale: Array
-    same_scale: bool
-
-    @classmethod
-    def of(cls, statistics: Statistics, weights: Array) -> Pooled:
-        """Average the statistics of clients. weights : (K,)."""
-        labels = np.flatnonzero(weights @ statistics.has)
-        has = statistics.has[:, labels].astype(np.float64)
-        total = weights @ has
-        pairs = np.maximum((has * weights[:, None]).T @ has, 1e-300)
-        grid = np.ix_(labels, labels)
-        return cls(
-            labels,
-            covariance=np.tensordot(weights, statistics.covariance, 1)[grid] / pairs,
-            products=np.tensordot(weights, statistics.products, 1)[grid] / pairs,
-            slopes=(weights @ statistics.slopes)[labels] / total,
-            scale=np.sqrt(weights @ statistics.scale[:, labels] ** 2 / total),
-            same_scale=statistics.same_scale,
-        )
-
-    def step(self) -> Array:
-        """Return the matrix W (m, m) that takes the sources to those of one step of symmetric FastICA."""
-        values, vectors = eigh(self.covariance)
-        root = (vectors * np.sqrt(np.maximum(values, MIN_VARIANCE))) @ vectors.T
-        inverse = (vectors / np.sqrt(np.maximum(values, MIN_VARIANCE))) @ vectors.T
-        M = self.products @ inverse @ inverse - np.diag(self.slopes)  # (R5)
-        W = polar(M @ root) @ inverse  # (R6)
-        return np.asarray(W * np.where(np.diagonal(W) < 0, -1.0, 1.0)[:, None])
+        return Verdict(False, f"{size}, which is {np.sqrt(ratio):.2f} times that of the answer before.", whole)
+    shared = contested(steps, weights)
+    if min_gain == 0 or shared.square <= MAX_CONTESTED * square_of(mean):
+        return Verdict(True, f"{size}.", whole)
+    share = np.sqrt(shared.square / square_of(mean))
+    size = f"{size}, but a deviation that some of them share may be {share:.2f} times it"
+    along = (shared.directions @ mean) @ shared.directions
+    if gain_of(mean - along) < least or shared.hidden > MAX_CONTESTED * square_of(mean - along):
+        return Verdict(False, f"{size}.", whole)
+    return Verdict(True, f"{size}; its part along this is left out.", along)
 
 
 def _turn(result: Aggregate, pooled: Pooled, refinement: Refinement) -> Aggregate:
@@ -244,7 +242,8 @@ def _turn(result: Aggregate, pooled: Pooled, refinement: Refinement) -> Aggregat
     centres[:, labels] = columns * np.linalg.norm(result.centres[:, labels], axis=0)
     scale = np.full(result.n_components, np.nan)
     scale[labels] = lengths
-    turned = np.degrees(np.arccos(np.clip(np.abs(np.einsum("da,da->a", before, mixing)), 0.0, 1.0)))
+    chord = np.minimum(*(np.linalg.norm(before + sign * mixing, axis=0) for sign in (-1, 1)))  # 0 where nothing turned
+    turned = np.degrees(2 * np.arcsin(np.minimum(chord / 2, 1.0)))
     angles = angles_to(columns_of(result.atoms, result.client_of_atom), mixing, result.labels)
     refined = replace(
         result,

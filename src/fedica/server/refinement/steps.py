@@ -59,6 +59,11 @@ class Statistics:
         n_samples = np.array([float(one.n_samples) for one in scores])
         return cls(n_samples, has, covariance, products, slopes, scale)
 
+    def of_clients(self, clients: BoolArray) -> Statistics:
+        """Return the messages of some of the clients alone. clients : (K,)."""
+        names = ("n_samples", "has", "covariance", "products", "slopes", "scale")
+        return replace(self, **{name: getattr(self, name)[clients] for name in names})
+
     @property
     def diagonal(self) -> Array:
         """E[g(y_i) y_i] of each client, (K, r)."""
@@ -103,6 +108,12 @@ class Steps:
     n_samples: Array
     in_sources: Array
 
+    @property
+    def kinds(self) -> tuple[slice, slice]:
+        """Where the rotations theta stand among the values, and where the covariances."""
+        half = self.values.shape[1] // 2
+        return slice(0, half), slice(half, 2 * half)
+
     def distances(self, centre: Array) -> Array:
         """Mean squared distance of each client from a centre (p,), over the expected one. (K,)."""  # (R4)
         squares = np.where(self.has, (self.values - centre) ** 2, 0.0).sum(axis=1)
@@ -113,6 +124,20 @@ class Steps:
         total = weights @ self.has
         squares = (weights**2 / self.n_samples) @ self.has
         return np.asarray(np.divide(squares, total**2, where=total > 0, out=np.full(total.size, np.inf)))
+
+    def of_clients(self, clients: BoolArray) -> Steps:
+        """Return the steps of some of the clients alone. clients : (K,)."""
+        return replace(self, values=self.values[clients], has=self.has[clients], n_samples=self.n_samples[clients])
+
+    def as_matrices(self, values: Array) -> tuple[Array, Array]:
+        """Return theta, antisymmetric, and C - I, symmetric, both (r, r), that values (p,) mean."""
+        r = round((1 + np.sqrt(1 + 4 * values.size)) / 2)
+        upper = np.triu_indices(r, 1)
+        theta, covariance = np.zeros((r, r)), np.zeros((r, r))
+        rotation, correlation = self.kinds
+        theta[upper] = values[rotation] * np.sqrt(self.in_sources[rotation] / 2)
+        covariance[upper] = values[correlation]
+        return theta - theta.T, covariance + covariance.T
 
     def mean(self, weights: Array) -> Array:
         """Weighted mean of the clients that have each pair, (p,). weights : (K,)."""

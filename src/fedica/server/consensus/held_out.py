@@ -1,0 +1,98 @@
+"""Where single atoms agree little: several answers, and the choice of the one that suits clients it was not fitted to.
+
+(C6) The answers are the consensus, the components turned jointly (`fedica.server.consensus.joint_rotation`), and the
+     groups of Algorithm 1 among the atoms of the clients that count. Clients are dealt into folds in their drawn order,
+     so that nobody chooses a fold; each answer is fitted without one fold and compared with the clients of that fold,
+     by the mean cosine of their atoms to the components, one to one. The groups are taken unless another answer serves
+     the median client better, beyond the standard error of that: fewer than half of the clients cannot choose it. Of
+     more than 60 clients the consensus is taken unless the components turned jointly are better in that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fedica.arrays import Array, IntArray, unit
+from fedica.blocks import Columns, columns_of
+from fedica.errors import GroupingError
+from fedica.matching import match_similarity
+from fedica.server.centres import geometric_medians
+from fedica.server.clusters import kmeans
+from fedica.server.consensus.joint_rotation import turned_jointly
+from fedica.server.consensus.spreads import MEDIAN_VARIANCE
+from fedica.server.embedding import EMBEDDINGS
+from fedica.server.signs import align_signs
+
+MAX_FOLDS = 6
+"""Folds into which the clients are dealt; more than ``MAX_GROUPED`` clients are halved."""
+MAX_GROUPED = 60
+"""Groups of atoms as they are follow the strongest directions where clients are weak; many clients average better."""
+MIN_GAIN = 1.4
+"""Standard errors by which an answer must be better: chance gives as much to the better of two in one case of six."""
+CONSENSUS, TURNED, GROUPS = 0, 1, 2
+"""Places of the answers."""
+
+Answers = Callable[[IntArray], tuple[Array, ...]]
+"""The answers, (p, r) each, fitted to some of the panel's atoms."""
+
+
+def all_answers(
+    atoms: Array, weights: Array, reference: Array, *, n_init: int, rng: np.random.Generator
+) -> tuple[Array, ...]:
+    """Return the reference, turned jointly from it, and the groups of Algorithm 1: (p, r) each, unit columns.
+
+    atoms : (p, n); weights : (n,), positive where a client counts; reference : (p, r).
+    """
+    counting = columns_of(unit(atoms[:, weights > 0]))
+    try:
+        groups = _grouped(counting, reference.shape[1], n_init=n_init, rng=rng)
+    except GroupingError:  # too few distinct atoms
+        groups = reference
+    return reference, turned_jointly(atoms, weights, reference), groups
+
+
+def _grouped(atoms: Columns, n_components: int, *, n_init: int, rng: np.random.Generator) -> Array:
+    """Algorithm 1 on the atoms as they are, (p, n): the geometric medians of its groups, (p, r), unit columns."""
+    points = EMBEDDINGS["squared"](atoms, n_components).points.kept()
+    labels = kmeans(points, n_components, n_init=n_init, rng=rng).labels
+    signs = align_signs(atoms, labels, n_components)
+    ones = np.ones(labels.size)
+    return unit(geometric_medians(atoms, labels, n_components, signs=signs, weights=ones).centres)
+
+
+def best_for_others(fitted_to: Answers, atoms: Array, owner: IntArray) -> int:
+    """Return which answer serves clients best that it was not fitted to: (C6).
+
+    fitted_to : gives the answers of some atoms; atoms : (p, n), with their lengths along the panel's axes; owner :
+    (n,), ascending, the client of each atom in the drawn order.
+    """
+    n_clients = int(owner[-1]) + 1
+    few = n_clients <= MAX_GROUPED
+    n_folds = min(MAX_FOLDS, n_clients) if few else 2
+    likeness = []
+    for fold in range(n_folds):
+        inside = owner % n_folds == fold
+        answers = fitted_to(np.flatnonzero(~inside))
+        likeness.append([_likeness(atoms[:, inside], owner[inside], answer) for answer in answers])
+    found = np.concatenate(likeness, axis=1)  # (3, K)
+    usual, others = (GROUPS, (CONSENSUS, TURNED)) if few else (CONSENSUS, (TURNED,))
+    gains = [_gain(found[other] - found[usual]) for other in others]
+    return others[int(np.argmax(gains))] if max(gains) > MIN_GAIN else usual
+
+
+def _gain(differences: Array) -> float:
+    """Median of differences, (K,), over its standard error."""
+    median = float(np.median(differences))
+    deviation = 1.4826 * float(np.median(np.abs(differences - median)))
+    error = np.sqrt(MEDIAN_VARIANCE / differences.size) * deviation
+    return median / max(float(error), 1e-12)
+
+
+def _likeness(atoms: Array, owner: IntArray, reference: Array) -> Array:
+    """Mean cosine of each client's atoms, (p, n), to the components, (p, r), one to one."""
+    place = np.cumsum(np.diff(owner, prepend=owner[0]) != 0)
+    found = match_similarity(atoms.T @ reference, place)
+    n_matched = np.bincount(place, weights=found.labels >= 0)
+    return np.asarray(np.bincount(place, weights=found.cosines) / np.maximum(n_matched, 1))

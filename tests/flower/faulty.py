@@ -1,0 +1,93 @@
+"""A deployment of real processes whose clients fail as told."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from deployment import NGINX, Deployment, wait_until
+from inprocess import client_data
+
+
+def rows_of(path):
+    """Why each client of a table of rejections was left out."""
+    with open(path, newline="", encoding="utf-8") as stream:
+        return {row["client"]: row["reason"] for row in csv.DictReader(stream)}
+
+
+def children_of(pid):
+    """The processes that a process has started."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+class Faulty(Deployment):
+    """A deployment whose clients fail as told."""
+
+    def __init__(self, folder, clients, **options):
+        data = {client: client_data(k) for k, client in enumerate(clients)}
+        super().__init__(
+            folder,
+            data,
+            shielded=NGINX is not None,
+            node_app="faulty_app:app",
+            policy="max-seconds = 15",
+            **options,
+        )
+        for page in (self.root / "clients").glob("*.toml"):
+            page.write_text(page.read_text().replace("max-rounds = 1", "max-rounds = 2"))
+        self.env["PYTHONPATH"] = f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+
+    def fault(self, client, fault):
+        """From the next message on, this client fails so."""
+        (self.folder / f"{client}.fault").write_text(fault)
+
+    def asked(self, client, run_id):
+        """Whether the client's app has been started by the first message of a run."""
+        return (self.folder / f"{client}.fault.asked-{run_id}").exists()
+
+    def kill(self, process):
+        """By kill -9; a SuperLink is started again."""
+        if process == "superlink":
+            self.stop("superlink", signal.SIGKILL)
+            self.start_superlink()
+            return
+        app = f"flwr-serverapp --runtime-api-address 127.0.0.1:{self.superlink_port} "
+        listed = subprocess.run(["pgrep", "-f", app], capture_output=True, text=True, check=True)
+        for pid in listed.stdout.split():
+            os.kill(int(pid), signal.SIGKILL)
+
+    def kill_superexec(self, name):
+        """Kill the SuperExec of a process by kill -9, and wait until the process has ended by itself."""
+        process = self.processes.pop(name)
+        (superexec,) = children_of(process.pid)
+        os.kill(superexec, signal.SIGKILL)
+        wait_until(lambda: process.poll() is not None, 300, f"{name} ends with its SuperExec")
+        assert process.returncode == 1
+
+    def scored(self, client, run_id):
+        """Whether the client's app has been asked for a second message."""
+        return (self.folder / f"{client}.fault.scored-{run_id}").exists()
+
+    def start_node(self, client, **changes):
+        """With the file that switches its faults."""
+        env = {"FAULT": str(self.folder / f"{client}.fault")}
+        return super().start_node(client, env=env, **changes)
+
+    def keep_starting(self, client, seconds):
+        """Start a SuperNode again and again, as a supervisor does, until it is connected.
+
+        After a hard kill Flower takes the node for connected for another minute, and refuses it that long.
+        """
+        before, deadline = self.log(client).count("SuperNode ID"), time.monotonic() + seconds
+        process = self.start_node(client)
+        while self.log(client).count("SuperNode ID") == before:
+            assert time.monotonic() < deadline, self.log(client)[-2000:]
+            if process.poll() is not None:
+                time.sleep(10)
+                process = self.start_node(client)
+            time.sleep(0.5)
