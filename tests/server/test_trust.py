@@ -9,6 +9,8 @@ import pytest
 
 from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
+from fedica.server.agreement import Chance, unlike_others
+from fedica.simulate import find_attack, people
 
 
 def federation(seed=0, K=30, r=10, noise=0.03):
@@ -208,3 +210,57 @@ def test_uncertain_atoms_do_not_count_against_a_client(wrong, uncertain, verdict
     if verdict == "weak":
         n = len(uncertain)
         assert trust["client-07"].reason.startswith(f"its data does not determine {n} of its 10 atoms, as it says")
+
+
+class TestLikeness:
+    """Clients whose atoms are much less like the components than those of the others."""
+
+    CHANCE = Chance(typical=0.3, high=0.4, mean=0.3, deviation=0.05)
+
+    def unlike(self, likeness, n_atoms=10, within=0.1):
+        """The clients that are found."""
+        likeness = np.array(likeness)
+        n_atoms = np.broadcast_to(n_atoms, likeness.shape)
+        return np.flatnonzero(unlike_others(likeness, n_atoms, within, self.CHANCE, 0.005)).tolist()
+
+    @pytest.mark.parametrize("n_bad", [1, 3, 6])
+    def test_several_do_not_hide_one_another(self, n_bad):
+        """Up to six of twenty are found, and nobody else."""
+        honest = np.linspace(0.65, 0.8, 14)
+        assert self.unlike([*honest, *np.linspace(0.35, 0.4, n_bad)]) == list(range(14, 14 + n_bad))
+
+    def test_more_than_half_of_the_likeness_beyond_chance_is_enough(self):
+        """However alike the others are: 0.58 is 0.28 beyond chance, and they are 0.45 beyond it."""
+        assert self.unlike([*np.linspace(0.749, 0.751, 19), 0.58]) == []
+
+    def test_no_better_than_chance_is_enough_where_the_others_are_unequal(self):
+        """The spread of the others does not excuse atoms that mean nothing."""
+        spread = np.linspace(0.5, 0.95, 16)
+        assert self.unlike([*spread, 0.38], within=0.3) == [16]
+
+    def test_a_client_of_few_atoms_is_not_compared_with_chance(self):
+        """Two components of one's own are no offence."""
+        assert self.unlike([*np.linspace(0.5, 0.95, 16), 0.38], n_atoms=[12] * 16 + [2], within=0.3) == []
+
+    def test_half_of_the_clients_are_never_unlike_the_others(self):
+        """Who is right cannot be told."""
+        assert self.unlike([0.7] * 5 + [0.31] * 5) == []
+
+    def test_nobody_is_unlike_where_nobody_is_like(self):
+        """All are near chance."""
+        assert self.unlike(np.linspace(0.25, 0.4, 20)) == []
+
+    def test_wrecked_people_are_named_and_honest_ones_are_not(self):
+        """EEG of simulated people, a fifth of whom permuted their channels, or have nothing but noise."""
+        for name in ("permuted-channels", "noise-alone"):
+            faced = find_attack(name)(people(20, 12, kind="eeg", random_state=200), 0.2, random_state=200)
+            verdict = np.array(aggregate(faced.contributions, 12, method="consensus").trust.verdict)
+            assert np.array_equal(verdict == "outlying", ~faced.honest)
+
+    def test_the_reason_compares_with_the_others_and_with_chance(self):
+        """The sentence has three mean cosines."""
+        faced = find_attack("flipped-maps")(people(20, 12, kind="eeg", random_state=201), 0.2, random_state=201)
+        trust = aggregate(faced.contributions, 12, method="consensus").trust
+        told = [why.sentence for why in trust.why if why.kind == "unlike"]
+        assert told
+        assert all("much less like the components than the other clients (mean cosine 0." in text for text in told)

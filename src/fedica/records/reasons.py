@@ -175,6 +175,11 @@ VERDICT_KINDS = {
     ),
     "far": Wording(_far, _likeness, (_copies,)),
     "few-matches": Wording(_few_matches, clauses=(_copies,)),
+    "unlike": Wording(
+        "much less like the components than the other clients",
+        " (mean cosine {mean_likeness:.2f}; theirs {usual_likeness:.2f}; chance {mean_chance:.2f})",
+        (_copies,),
+    ),
     "no-match": Wording(_no_match, _likeness, (_copies,)),
     "other-basis": Wording(_other_basis, clauses=(_copies,)),
     "little-explained": Wording(
@@ -185,7 +190,8 @@ VERDICT_KINDS = {
     ),
     "not-judged": Wording("the method {method!r} judges no client"),
 }
-"""Why a client is trusted, partial, weak or outlying. Numbers: ``angle`` (degrees), ``likeness``, ``chance`` (cosines),
+"""Why a client is trusted, partial, weak or outlying. Numbers: ``angle`` (degrees), ``likeness``, ``chance`` (median
+cosines), ``mean_likeness``, ``usual_likeness``, ``mean_chance`` (mean cosines: the client's, the others', by chance),
 ``n_atoms``, ``n_matched``, ``n_possible``, ``usual_matches`` (of the clients: 10%, 50%, 90%), ``n_unmatched``,
 ``missing`` (components), ``n_samples`` (0: not declared), ``n_copies`` (clients that sent the same atoms),
 ``n_agreeing`` (other outlying clients that share its basis), ``n_uncertain`` (atoms that the client calls uncertain),

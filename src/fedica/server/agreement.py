@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.stats import t as student_t
 
 from fedica.arrays import Array, BoolArray, IntArray, polar
 from fedica.blocks import Columns, Drawn, columns_of, group_medians, weighted_median
@@ -18,6 +21,32 @@ MIN_RADIUS = 1e-7
 """Clients that agree to rounding agree: no radius is smaller."""
 N_TURNED = 60
 """Random turns of clients' atoms that show what chance gives: of so many clients, or of fewer clients several times."""
+HARDLY_ALIKE = 0.5
+"""A client is never unlike the others that has this share of their likeness beyond chance."""
+MIN_ATOMS = 4
+"""Of fewer atoms a mean tells too little to be compared with chance."""
+BY_CHANCE, BEYOND_CHANCE, BELOW_OTHERS = 2.0, 4.0, 1.5
+"""A client within 2 deviations of chance is unlike the others if these are beyond 4, and 1.5 of their own above it."""
+MIN_DEVIATION = 1e-3
+"""Of cosines between clients: smaller differences mean nothing."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Likeness to the components by chance: of clients whose atoms are turned at random within their own spans.
+
+    Parameters
+    ----------
+    typical, high : float
+        Median cosine of a client's atoms: what is typical, and what one client in twenty exceeds.
+    mean, deviation : float
+        Mean cosine of a client's atoms: what is typical, and by how much it differs between clients.
+    """
+
+    typical: float
+    high: float
+    mean: float
+    deviation: float
 
 
 def client_distances(assignment: Assignment, owner: IntArray, n_clients: int) -> Array:
@@ -77,10 +106,57 @@ def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
     return np.asarray(atoms.each(of_block, labels)[0])
 
 
-def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> tuple[float, float]:
-    """Median cosine of a client's atoms to their components if they were turned at random within the client's span.
+def client_likeness(angle_of_atom: Array, labels: IntArray, owner: IntArray, n_clients: int) -> tuple[Array, IntArray]:
+    """Mean cosine of each client's atoms to the components that they are given to, and how many those are: (K,) each.
 
-    Returns what is typical of clients, and what one in twenty exceeds.
+    angle_of_atom : (R,), degrees; labels : (R,), -1 where an atom is given to none.
+    """
+    given = labels >= 0
+    counts = np.bincount(owner[given], minlength=n_clients)
+    sums = np.bincount(owner[given], weights=np.cos(np.radians(angle_of_atom[given])), minlength=n_clients)
+    return sums / np.maximum(counts, 1), counts
+
+
+def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Chance, false_alarms: float) -> BoolArray:
+    """Whether each client is much less like the components than the others are, (K,).
+
+    That is: at most half as much beyond chance, and lower than clients like the others are but for a share of
+    ``false_alarms``; or no better than chance while the others are clearly better. Clients that are found drop out of
+    the comparison, so that several do not hide one another; half of them cannot be found.
+
+    likeness, n_atoms : (K,), as from `client_likeness`; within : deviation of cosines between the atoms of one client.
+    """
+    found = np.zeros(likeness.size, dtype=np.bool_)
+    while True:
+        usual, deviation = _usual_likeness(likeness[~found])
+        deviations = np.maximum(deviation, within / np.sqrt(np.maximum(n_atoms, 1)))
+        n_compared = found.size - int(np.count_nonzero(found))
+        reach = float(student_t.ppf(1 - false_alarms, max(n_compared - 1, 2)))
+        low = usual - likeness > reach * deviations
+        hardly = likeness - chance.mean < HARDLY_ALIKE * (usual - chance.mean)
+        more = found | (low & hardly)
+        if 2 * np.count_nonzero(more) >= likeness.size:
+            return np.zeros_like(found)
+        if np.array_equal(more, found):
+            break
+        found = more
+    spread = max(chance.deviation, MIN_DEVIATION)
+    if usual > chance.mean + BEYOND_CHANCE * spread:
+        by_chance = (likeness < chance.mean + BY_CHANCE * spread) & (n_atoms >= MIN_ATOMS)
+        more = found | (by_chance & (usual - likeness > BELOW_OTHERS * deviation))
+        found = more if 2 * np.count_nonzero(more) < likeness.size else found
+    return found
+
+
+def _usual_likeness(likeness: Array) -> tuple[float, float]:
+    """Median, and scaled median absolute deviation."""
+    usual = float(np.median(likeness))
+    return usual, max(1.4826 * float(np.median(np.abs(likeness - usual))), MIN_DEVIATION)
+
+
+def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> Chance:
+    """Likeness of a client's atoms to their components if they were turned at random within the client's span.
+
     That is the null hypothesis of Hyvarinen and Ramkumar's test of components across subjects: a client's span may hold
     the components though its rotation means nothing. What it gives depends on d, on r_k and on how smooth atoms are.
     Of very many clients those drawn first are turned; few are turned several times each.
@@ -97,4 +173,6 @@ def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> tuple[float,
     angles = angles_to(columns, mixing, labels)
     of_clients = group_medians(angles, np.where(labels >= 0, whose, -1), len(turned), empty=90.0)
     typical = float(np.median(angles[labels >= 0])) if (labels >= 0).any() else 90.0
-    return float(np.cos(np.radians(typical))), float(np.cos(np.radians(np.quantile(of_clients, 0.05))))
+    high = float(np.quantile(of_clients, 0.05))
+    means, deviation = _usual_likeness(client_likeness(angles, labels, whose, len(turned))[0])
+    return Chance(float(np.cos(np.radians(typical))), float(np.cos(np.radians(high))), means, deviation)

@@ -41,6 +41,8 @@ def kmeans(
     """
     KMeans = import_module("sklearn.cluster").KMeans  # imported here: it loads a hundred modules
     competing = np.ascontiguousarray((points.whole() if sample is None else points.take(sample)).T)
+    if len(competing) < n_clusters:
+        check_no_empty(np.arange(len(competing)), n_clusters)
     starts = [
         KMeans(n_clusters, init="k-means++", n_init=n_init, random_state=int(rng.integers(2**31 - 1))),
         KMeans(n_clusters, init=spread_out_points(competing, n_clusters), n_init=1),

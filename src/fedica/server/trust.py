@@ -15,18 +15,22 @@ from fedica.records import Reason, Trust
 from fedica.records.reasons import Numbers
 from fedica.server.admission import Admitted
 from fedica.server.agreement import (
+    Chance,
     angles_to,
     chance_likeness,
     client_cut,
     client_distances,
+    client_likeness,
     duplicate_weights,
     matched_atoms,
     radius_of,
+    unlike_others,
 )
 from fedica.server.assign import MAX_DISTANCE, Assignment, assign_atoms
 
 FALSE_ALARMS = 0.02
-"""Share of honest clients that may be called outlying: half of it for their distance, half for too few matches."""
+"""Share of honest clients that may be called outlying: half of it for their distance, the rest for too few matches and
+for too little likeness."""
 CLOSE = float(np.tan(np.radians(5.0)))
 """A client whose atoms are within 5 degrees is never outlying, however closely the others agree."""
 FARTHER = 1.5
@@ -61,8 +65,12 @@ class _Measured:
         Components that it matches; that it could match with so many atoms.
     deviation : ndarray of shape (K,)
         By how much the logarithm of the squared distance differs between clients that are alike.
-    chance : dict of str to float
-        What `chance_likeness` gives, as the numbers of a reason: ``chance`` and ``chance_high``.
+    chance : Chance
+        Likeness by chance.
+    likeness, n_given : ndarray of shape (K,)
+        Mean cosine of the atoms that are given to components, and how many they are.
+    within : float
+        Deviation of cosines between the atoms of one client.
     angle_of_atom : ndarray of shape (R,)
         Angle of each atom to its component; 90 if it has none.
     angle, angles, has
@@ -77,7 +85,10 @@ class _Measured:
     n_matched: IntArray
     n_possible: IntArray
     deviation: Array
-    chance: dict[str, float]
+    chance: Chance
+    likeness: Array
+    n_given: IntArray
+    within: float
     angle_of_atom: Array
     angle: Array
     angles: Array
@@ -86,13 +97,14 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Whether each client is outlying, weak or partial; has few samples, few matches, undetermined atoms. (K,) each."""
+    """Verdicts, (K,) each, and what they rest on."""
 
     outlying: BoolArray
     weak: BoolArray
     partial: BoolArray
     few_samples: BoolArray
     few_matches: BoolArray
+    unlike: BoolArray
     undetermined: BoolArray
 
 
@@ -117,8 +129,7 @@ def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assig
     Trust
         A verdict and its reason for each client.
     """
-    typical, high = chance_likeness(admitted.atoms, drawn, unit(centres))
-    chance = {"chance": typical, "chance_high": high}
+    chance = chance_likeness(admitted.atoms, drawn, unit(centres))
     measured = _measure(admitted, unit(centres), weights, assignment, chance)
     judged = _excuse_uncertain(measured, _judge(measured, admitted.n_samples), admitted, assignment)
     verdict = np.select(
@@ -137,9 +148,7 @@ def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assig
     )
 
 
-def _measure(
-    admitted: Admitted, mixing: Array, weights: Array, assignment: Assignment, chance: dict[str, float]
-) -> _Measured:
+def _measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assignment, chance: Chance) -> _Measured:
     owner, n_clients, r = admitted.client_of_atom, len(admitted.clients), mixing.shape[1]
     duplicates = duplicate_weights(admitted.atoms, owner, assignment, r)
     distance = client_distances(assignment, owner, n_clients)
@@ -150,6 +159,7 @@ def _measure(
     angles[owner[known], assignment.labels[known]] = angle_of_atom[known]
     has[owner[matched], assignment.labels[matched]] = True
     n_atoms = np.bincount(owner, minlength=n_clients)
+    likeness, n_given = client_likeness(angle_of_atom, assignment.labels, owner, n_clients)
     return _Measured(
         distance=distance,
         radius=radius_of(distance, duplicates),
@@ -158,6 +168,9 @@ def _measure(
         n_possible=np.minimum(n_atoms, r),
         deviation=_deviations(distance, n_atoms, r),
         chance=chance,
+        likeness=likeness,
+        n_given=n_given,
+        within=float(np.median(1.4826 * np.abs(np.cos(np.radians(angle_of_atom[known])) - likeness[owner[known]]))),
         n_unmatched=np.bincount(owner, weights=~matched, minlength=n_clients).astype(np.int64),
         n_copies=np.round(1 / duplicates).astype(np.int64),
         angle_of_atom=angle_of_atom,
@@ -170,24 +183,30 @@ def _measure(
 def _judge(measured: _Measured, n_samples: IntArray) -> _Judged:
     """Compare every client with the others.
 
-    A client is outlying when it is farther from the components, or matches fewer of them, than clients like the others
-    are in all but ``FALSE_ALARMS`` of the cases; and its samples do not explain it. One that agrees on what it has, but
-    lacks components or has others of its own, is partial.
+    A client is outlying when it is farther from the components, matches fewer of them, or is much less like them, than
+    clients like the others are in all but ``FALSE_ALARMS`` of the cases; and its samples do not explain it. One that
+    agrees on what it has, but lacks components or has others of its own, is partial.
     """
     distance, typical, n_clients = measured.distance, measured.radius, measured.distance.size
     log = np.log(np.maximum(distance, 1e-9) ** 2)
     reach = float(student_t.ppf(1 - FALSE_ALARMS / 2, max(n_clients - 1, 2))) * measured.deviation
     far = (log > 2 * np.log(typical) + reach) & (distance > np.maximum(FARTHER * typical, CLOSE))
     few_matches = _fewer_matches(measured)
-    expected = typical * _expected_excess(n_samples, distance, typical)
-    few = expected > FEW_SAMPLES * typical
+    unlike = unlike_others(measured.likeness, measured.n_given, measured.within, measured.chance, FALSE_ALARMS / 4)
+    excess = _expected_excess(n_samples, distance, typical)
+    few = excess > FEW_SAMPLES
     hardly_any = n_samples < np.minimum(SAMPLES_NEEDED * measured.has.shape[1] ** 2, _usual_samples(n_samples) / 4)
-    explained = few & ((distance <= SAMPLES_SLACK * expected) | hardly_any)
-    outlying = (far | few_matches) & ~explained
+    near = np.where(
+        unlike,
+        measured.likeness >= _expected_likeness(measured.likeness, excess),
+        distance <= SAMPLES_SLACK * excess * typical,
+    )
+    explained = few & (near | hardly_any)
+    outlying = (far | few_matches | unlike) & ~explained
     noisy = distance > client_cut(measured.has.shape[1]) * typical
-    weak = (noisy | far | few_matches) & ~outlying
+    weak = (noisy | far | few_matches | unlike) & ~outlying
     partial = ((measured.n_unmatched > 0) | ~measured.has.all(axis=1)) & ~outlying & ~weak
-    return _Judged(outlying, weak, partial, few, few_matches, np.zeros_like(few))
+    return _Judged(outlying, weak, partial, few, few_matches, unlike, np.zeros_like(few))
 
 
 def _excuse_uncertain(measured: _Measured, judged: _Judged, admitted: Admitted, assignment: Assignment) -> _Judged:
@@ -202,6 +221,8 @@ def _excuse_uncertain(measured: _Measured, judged: _Judged, admitted: Admitted, 
     n_certain = np.bincount(owner[certain], minlength=n_clients)
     labels = np.where(certain, assignment.labels, -1)
     distance = client_distances(replace(assignment, labels=labels), owner, n_clients)
+    likeness, n_given = client_likeness(measured.angle_of_atom, labels, owner, n_clients)
+    likeness = np.where(n_given > 0, likeness, measured.likeness)
     by_certain = np.zeros_like(measured.has)  # (K, r): components that were given a certain atom
     by_certain[owner[labels >= 0], labels[labels >= 0]] = True
     without = _judge(
@@ -210,6 +231,8 @@ def _excuse_uncertain(measured: _Measured, judged: _Judged, admitted: Admitted, 
             distance=np.where(np.isfinite(distance), distance, measured.distance),
             n_matched=(measured.has & by_certain).sum(axis=1),
             n_possible=np.minimum(n_certain, measured.has.shape[1]),
+            likeness=likeness,
+            n_given=n_given,
         ),
         admitted.n_samples,
     )
@@ -229,12 +252,12 @@ def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
 
 
 def _fewer_matches(measured: _Measured) -> BoolArray:
-    """Whether a client matches fewer components than clients like the others would but for one in a hundred."""
+    """Whether a client matches fewer components than clients like the others would but for one in two hundred."""
     possible = measured.n_possible
     share = measured.n_matched / np.maximum(possible, 1)
     usual = float(np.median(share))
     usual = min(usual - float(np.median(np.abs(share - usual))), MAX_MATCHED)
-    return np.asarray(binom.cdf(measured.n_matched, possible, max(usual, 0.0)) <= FALSE_ALARMS / 2)
+    return np.asarray(binom.cdf(measured.n_matched, possible, max(usual, 0.0)) <= FALSE_ALARMS / 4)
 
 
 def _usual_samples(n_samples: IntArray) -> float:
@@ -251,6 +274,12 @@ def _expected_excess(n_samples: IntArray, distance: Array, radius: float) -> Arr
     return np.asarray(np.where(n_samples > 0, np.sqrt(np.maximum(ratio, 1.0)), 1.0))
 
 
+def _expected_likeness(likeness: Array, excess: Array) -> Array:
+    """Mean cosine that declared samples predict, (K,), where all of the typical client's error is one of sampling."""
+    usual = max(float(np.median(likeness)), 1e-3)
+    return np.asarray(1 / np.sqrt(1 + (1 / usual**2 - 1) * excess**2))
+
+
 def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[Reason, ...]:
     """Return the reason for each verdict; most clients simply agree."""
     outlying, copied = judged.outlying, measured.n_copies > 1
@@ -258,15 +287,20 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
     compared = measured.n_matched if outlying.all() else measured.n_matched[~outlying]
     n_uncertain = np.bincount(admitted.client_of_atom, weights=admitted.uncertain, minlength=outlying.size)
     usual = tuple(np.quantile(compared, (0.1, 0.5, 0.9), method="nearest").tolist())
+    chance = {"chance": measured.chance.typical, "chance_high": measured.chance.high}
+    compared_likeness = float(np.median(measured.likeness if outlying.all() else measured.likeness[~outlying]))
     why = [
-        Reason("agrees", {"angle": angle, "likeness": float(np.cos(np.radians(angle))), **measured.chance})
+        Reason("agrees", {"angle": angle, "likeness": float(np.cos(np.radians(angle))), **chance})
         for angle in measured.angle.tolist()
     ]
     for k in np.flatnonzero(outlying | judged.weak | judged.partial | copied).tolist():
         numbers = {
             "angle": float(measured.angle[k]),
             "likeness": float(np.cos(np.radians(measured.angle[k]))),
-            **measured.chance,
+            **chance,
+            "mean_likeness": float(measured.likeness[k]),
+            "usual_likeness": compared_likeness,
+            "mean_chance": measured.chance.mean,
             "n_atoms": int(measured.n_atoms[k]),
             "n_matched": int(measured.n_matched[k]),
             "n_possible": int(measured.n_possible[k]),
@@ -279,7 +313,7 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
             "n_uncertain": int(n_uncertain[k]),
         }
         if outlying[k]:
-            kind = _kind_of_outlier(numbers, few_matches=bool(judged.few_matches[k]))
+            kind = _kind_of_outlier(numbers, few_matches=bool(judged.few_matches[k]), unlike=bool(judged.unlike[k]))
         elif judged.undetermined[k]:
             kind = "undetermined"
         elif judged.weak[k]:
@@ -290,12 +324,14 @@ def _reasons(admitted: Admitted, measured: _Measured, judged: _Judged) -> tuple[
     return tuple(why)
 
 
-def _kind_of_outlier(numbers: Numbers, *, few_matches: bool) -> str:
+def _kind_of_outlier(numbers: Numbers, *, few_matches: bool, unlike: bool) -> str:
     if numbers["n_agreeing"]:
         return "other-basis"
     if numbers["n_unmatched"] == numbers["n_atoms"]:
         return "no-match"
-    return "few-matches" if few_matches else "far"
+    if few_matches:
+        return "few-matches"
+    return "unlike" if unlike else "far"
 
 
 def _agreeing_outliers(atoms: Columns, owner: IntArray, outlying: IntArray, distances: Array) -> dict[int, int]:

@@ -225,7 +225,7 @@ def _turn_jointly(fit: _Fit, found: _Found, owner: IntArray, client_weights: Arr
         except GroupingError:  # too few distinct atoms without one of the folds
             best = CONSENSUS
     weights = _joint_weights(settled, owner)[panel.columns]
-    answer = all_answers(panel.coordinates, weights, reference, n_init=fit.n_init, rng=fit.rng)[best]
+    answer = all_answers(panel.coordinates, panel.owner, weights, reference, n_init=fit.n_init, rng=fit.rng)[best]
     if best == CONSENSUS or not _all_supported(panel, answer, settled.weights[panel.columns]):
         return settled.centres
     return np.asarray(panel.in_features(answer) * np.linalg.norm(settled.centres, axis=0))
@@ -238,7 +238,8 @@ def _answers_of(fit: _Fit, panel: Panel, own: IntArray, votes: Array) -> tuple[A
     atoms = columns_of(panel.atoms.whole()[:, own], owner)
     settled = fit.run(atoms, owner, votes[own][first]).settled
     weights = _joint_weights(settled, owner)
-    return all_answers(panel.coordinates[:, own], weights, unit(settled.centres), n_init=fit.n_init, rng=fit.rng)
+    coordinates, reference = panel.coordinates[:, own], unit(settled.centres)
+    return all_answers(coordinates, owner, weights, reference, n_init=fit.n_init, rng=fit.rng)
 
 
 def _all_supported(panel: Panel, reference: Array, weights: Array) -> bool:

@@ -1,11 +1,12 @@
 """Where single atoms agree little: several answers, and the choice of the one that suits clients it was not fitted to.
 
-(C6) The answers are the consensus, the components turned jointly (`fedica.server.consensus.joint_rotation`), and the
-     groups of Algorithm 1 among the atoms of the clients that count. Clients are dealt into folds in their drawn order,
-     so that nobody chooses a fold; each answer is fitted without one fold and compared with the clients of that fold,
-     by the mean cosine of their atoms to the components, one to one. The groups are taken unless another answer serves
-     the median client better, beyond the standard error of that: fewer than half of the clients cannot choose it. Of
-     more than 60 clients the consensus is taken unless the components turned jointly are better in that way.
+(C6) The answers are the consensus, the components turned jointly (`fedica.server.consensus.joint_rotation`), the groups
+     of Algorithm 1 among the atoms of the clients that count, and these groups matched one to one
+     (`fedica.server.consensus.one_to_one`). Clients are dealt into folds in their drawn order, so that nobody chooses a
+     fold; each answer is fitted without one fold and compared with the clients of that fold, by the mean cosine of
+     their atoms to the components, one to one. The matched groups are taken unless another answer serves the median
+     client better, beyond the standard error of that: fewer than half of the clients cannot choose it. Of more than 60
+     clients the consensus is taken unless the components turned jointly are better in that way.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from fedica.matching import match_similarity
 from fedica.server.centres import geometric_medians
 from fedica.server.clusters import kmeans
 from fedica.server.consensus.joint_rotation import turned_jointly
+from fedica.server.consensus.one_to_one import matched_one_to_one
 from fedica.server.consensus.spreads import MEDIAN_VARIANCE
 from fedica.server.embedding import EMBEDDINGS
 from fedica.server.signs import align_signs
@@ -31,7 +33,9 @@ MAX_GROUPED = 60
 """Groups of atoms as they are follow the strongest directions where clients are weak; many clients average better."""
 MIN_GAIN = 1.4
 """Standard errors by which an answer must be better: chance gives as much to the better of two in one case of six."""
-CONSENSUS, TURNED, GROUPS = 0, 1, 2
+N_REGROUPED = 8
+"""Groupings from which one-to-one matching starts: each ends in the optimum near it, and the best one counts."""
+CONSENSUS, TURNED, GROUPS, MATCHED = 0, 1, 2, 3
 """Places of the answers."""
 
 Answers = Callable[[IntArray], tuple[Array, ...]]
@@ -39,27 +43,34 @@ Answers = Callable[[IntArray], tuple[Array, ...]]
 
 
 def all_answers(
-    atoms: Array, weights: Array, reference: Array, *, n_init: int, rng: np.random.Generator
+    atoms: Array, owner: IntArray, weights: Array, reference: Array, *, n_init: int, rng: np.random.Generator
 ) -> tuple[Array, ...]:
-    """Return the reference, turned jointly from it, and the groups of Algorithm 1: (p, r) each, unit columns.
+    """Return the reference, turned jointly, the groups of Algorithm 1, and these matched: (p, r) each, unit columns.
 
-    atoms : (p, n); weights : (n,), positive where a client counts; reference : (p, r).
+    atoms : (p, n); owner : (n,), ascending; weights : (n,), positive where a client counts; reference : (p, r).
     """
-    counting = columns_of(unit(atoms[:, weights > 0]))
+    counting = weights > 0
+    turned = turned_jointly(atoms, weights, reference)
     try:
-        groups = _grouped(counting, reference.shape[1], n_init=n_init, rng=rng)
+        groupings = _groupings(columns_of(unit(atoms[:, counting])), reference.shape[1], n_init=n_init, rng=rng)
     except GroupingError:  # too few distinct atoms
-        groups = reference
-    return reference, turned_jointly(atoms, weights, reference), groups
+        return reference, turned, reference, reference
+    matched = matched_one_to_one(atoms[:, counting], owner[counting], (*groupings, reference))
+    return reference, turned, groupings[0], matched
 
 
-def _grouped(atoms: Columns, n_components: int, *, n_init: int, rng: np.random.Generator) -> Array:
-    """Algorithm 1 on the atoms as they are, (p, n): the geometric medians of its groups, (p, r), unit columns."""
-    points = EMBEDDINGS["squared"](atoms, n_components).points.kept()
-    labels = kmeans(points, n_components, n_init=n_init, rng=rng).labels
-    signs = align_signs(atoms, labels, n_components)
-    ones = np.ones(labels.size)
-    return unit(geometric_medians(atoms, labels, n_components, signs=signs, weights=ones).centres)
+def _groupings(atoms: Columns, n_components: int, *, n_init: int, rng: np.random.Generator) -> list[Array]:
+    """Algorithm 1 on the atoms as they are, (p, n): geometric medians of its groups, (p, r), unit columns.
+
+    The best of n_init starts comes first; the others have one start each.
+    """
+    points, ones = EMBEDDINGS["squared"](atoms, n_components).points.kept(), np.ones(atoms.shape[1])
+    found = []
+    for starts in (n_init, *(1,) * (N_REGROUPED - 1)):
+        labels = kmeans(points, n_components, n_init=starts, rng=rng).labels
+        signs = align_signs(atoms, labels, n_components)
+        found.append(unit(geometric_medians(atoms, labels, n_components, signs=signs, weights=ones).centres))
+    return found
 
 
 def best_for_others(fitted_to: Answers, atoms: Array, owner: IntArray) -> int:
@@ -76,8 +87,8 @@ def best_for_others(fitted_to: Answers, atoms: Array, owner: IntArray) -> int:
         inside = owner % n_folds == fold
         answers = fitted_to(np.flatnonzero(~inside))
         likeness.append([_likeness(atoms[:, inside], owner[inside], answer) for answer in answers])
-    found = np.concatenate(likeness, axis=1)  # (3, K)
-    usual, others = (GROUPS, (CONSENSUS, TURNED)) if few else (CONSENSUS, (TURNED,))
+    found = np.concatenate(likeness, axis=1)  # (4, K)
+    usual, others = (MATCHED, (CONSENSUS, TURNED, GROUPS)) if few else (CONSENSUS, (TURNED,))
     gains = [_gain(found[other] - found[usual]) for other in others]
     return others[int(np.argmax(gains))] if max(gains) > MIN_GAIN else usual
 
