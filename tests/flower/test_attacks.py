@@ -46,7 +46,7 @@ told = json.load(sys.stdin)
 context = ssl.create_default_context(cadata=told["ca"]) if told["ca"] else None
 scheme = "https" if told["ca"] else "http"
 for path in told["paths"]:
-    headers = {"content-type": "application/protobuf"}
+    headers = {"content-type": "application/protobuf"} | told["headers"]
     request = urllib.request.Request(f"{scheme}://127.0.0.1:{told['port']}{path}", b"", headers, method="POST")
     try:
         print(urllib.request.urlopen(request, context=context, timeout=60).status)
@@ -91,7 +91,7 @@ def main(grid, context):
 @pytest.fixture(scope="session")
 def root(require):
     """The rights to run as another user."""
-    require("the rights to run as another user (root)", os.geteuid() == 0)
+    require("the rights to run as another user", os.geteuid() == 0)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +99,9 @@ def deployment(tmp_path_factory):
     """Three clients, connected and ready."""
     data = {client: client_data(k) for k, client in enumerate("abc")}
     with Deployment(tmp_path_factory.mktemp("federation"), data, shielded=NGINX is not None) as made:
+        for variable in ("HOME", "TMPDIR"):  # what Flower puts there is looked at, too
+            (made.folder / variable).mkdir(mode=0o700)
+            made.env[variable] = str(made.folder / variable)
         made.start_all("ab" if made.shielded else "abc")
         if made.shielded:
             start_as_in_a_container(made, "c")
@@ -129,9 +132,9 @@ def start_as_in_a_container(deployment, client):
     deployment.start(client, [BIN / "fedica", "flower", *words, *port], deployment.env)
 
 
-def ask_as_another_user(port, paths, ca=""):
+def ask_as_another_user(port, paths, ca="", **headers):
     """The statuses that another user of the machine gets."""
-    told = json.dumps({"port": port, "paths": paths, "ca": ca})
+    told = json.dumps({"port": port, "paths": paths, "ca": ca, "headers": headers})
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     said = subprocess.run(
         [python, "-c", ASK], input=told, capture_output=True, text=True, timeout=600, check=True, user=NOBODY, cwd="/"
@@ -156,6 +159,19 @@ def test_another_user_of_a_clients_machine_cannot_take_its_task(deployment):
     """Every path of the SuperNode's own port: 404."""
     paths = sorted({path for _, path in PROTOBUF_REQUEST_TYPES if path.startswith("/v1/runtime/")} | {"/health"})
     assert set(ask_as_another_user(deployment.node_ports["a"], paths)) == {404}
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+def test_another_user_cannot_pass_for_a_connection_of_the_owner(deployment, header):
+    """Everybody can read its addresses, and Flower's servers believe what a request on loopback says of its sender."""
+    ports = {deployment.superlink_port: deployment.certs.inner_ca.read_text(), deployment.node_ports["a"]: ""}
+    paths = ["/v1/control/list-nodes", "/v1/control/start-run", "/v1/runtime/acquire-task", "/health"]
+    for port, ca in ports.items():
+        with socket.create_connection(("127.0.0.1", port), 300) as owners:
+            address = f"127.0.0.1:{owners.getsockname()[1]}"
+            said = f'for="{address}"' if header == "Forwarded" else address
+            assert set(ask_as_another_user(port, paths, ca, **{header: said})) == {404}
 
 
 def test_the_health_check_of_the_container_passes(deployment):
@@ -323,8 +339,11 @@ def test_an_aggregate_that_is_forged_or_of_an_earlier_run_is_refused(deployment,
 
 
 def test_no_file_of_the_federation_is_readable_by_others(deployment):
-    """Whatever the umask was: the trees of coordinator and clients, after a run."""
-    open_to_others = [path for path in deployment.folder.rglob("*") if path.stat(follow_symlinks=False).st_mode & 0o077]
+    """Whatever the umask was: the trees of coordinator and clients, after a run, with all that Flower makes."""
+    made = list(deployment.folder.rglob("*"))
+    expected = {"state.db", "state.db-wal", "inbox", "details.safetensors", "sources.npy", "superexec.secret", ".runs"}
+    assert expected <= {path.name for path in made}
+    open_to_others = [path for path in made if path.stat(follow_symlinks=False).st_mode & 0o077]
     made_by_the_test = {deployment.folder / f"{client}.npy" for client in deployment.data}
     logs = {deployment.folder / f"{name}.log" for name in (*deployment.data, "superlink", "nginx")}
     assert sorted(set(open_to_others) - made_by_the_test - logs) == []

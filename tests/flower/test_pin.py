@@ -5,6 +5,7 @@ A new version of Flower is taken by changing the pin of pyproject.toml and makin
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import sys
@@ -12,10 +13,11 @@ import threading
 import zipfile
 from contextlib import contextmanager
 from dataclasses import fields
-from inspect import signature
+from inspect import iscoroutinefunction, signature
 from types import SimpleNamespace
 
 import pytest
+from fastapi import FastAPI
 from flwr.app import Message, RecordDict
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.constant import (
@@ -47,6 +49,8 @@ from flwr.supernode import start_client_internal as node_loop
 from flwr.supernode.cli.flower_supernode import _start_supernode_http_api
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.runtime.run_clientapp import run_clientapp
+from starlette.middleware import Middleware
+from uvicorn.protocols.http import h11_impl, httptools_impl
 
 from fedica.flower import apps, check, collect, guard
 from fedica.flower.certs import make_certificates
@@ -65,6 +69,31 @@ def test_the_superlink_asks_its_extensions_for_middleware_and_puts_it_outermost(
     """`fedica.flower.superlink` gives its guards there."""
     monkeypatch.setattr(extensions, "get_middleware", lambda: ("ours",))
     assert superlink._get_middleware()[0] == "ours"
+
+
+def test_uvicorn_gives_the_first_middleware_what_holds_the_connection():
+    """`fedica.flower.guard.opened_by` asks the kernel about it; nothing between uvicorn and the guard may wrap it."""
+    for cycle in (h11_impl.RequestResponseCycle, httptools_impl.RequestResponseCycle):
+        assert "transport" in signature(cycle).parameters
+        assert iscoroutinefunction(cycle.receive)
+
+    seen = []
+
+    class First:
+        def __init__(self, _app):
+            pass
+
+        async def __call__(self, _scope, receive, _send):
+            seen.append(receive)
+
+    def receive():
+        raise AssertionError
+
+    for app in (FastAPI(middleware=[Middleware(First)]), FastAPI()):
+        if not app.user_middleware:  # as the SuperNode's is given its guard
+            app.add_middleware(First)
+        asyncio.run(app({"type": "http", "path": "/", "method": "GET", "headers": []}, receive, None))
+    assert seen == [receive, receive]
 
 
 def test_the_superlink_looks_up_what_starts_its_superexec(monkeypatch):

@@ -1,8 +1,10 @@
 """What the SuperLink and the SuperNode check of every request before Flower sees it, as ASGI middleware.
 
 Flower 1.41 serves everything on one port of loopback, and asks for no credentials there: any user of the machine could
-submit a run or take a task. `OwnerGuard` admits only connections that the server's own user opened. Flower also takes
-the sender of a message from the message: `FleetGuard` takes it from the node's key, and bounds what a node sends.
+submit a run or take a task. `OwnerGuard` admits only connections that the server's own user opened; it asks the kernel
+about the connection itself, never the request: a header (X-Forwarded-For) may name any address as the sender's. Flower
+also takes the sender of a message from the message: `FleetGuard` takes it from the node's key, and bounds what a node
+sends.
 """
 
 from __future__ import annotations
@@ -47,6 +49,34 @@ def owner_of(client: tuple[str, int], server: tuple[str, int]) -> int | None:
     return None
 
 
+def opened_by(receive: Receive) -> int | None:
+    """Return the user who opened the connection of a request; ``None`` if that cannot be told.
+
+    receive : what uvicorn gives an app, which holds the connection. While it is open nobody else has its two ends, so
+    it must be open also after the user was looked up: whoever breaks it off at once could leave its ends to another.
+    """
+    transport = getattr(getattr(receive, "__self__", None), "transport", None)
+    before = _ends(transport)
+    if before is None:
+        return None
+    owner = owner_of(*before)
+    return owner if _ends(transport) == before else None
+
+
+def _ends(transport: Any) -> tuple[tuple[str, int], tuple[str, int]] | None:
+    """Return the addresses of the client and the server of an open connection; ``None`` if it is not open."""
+    if transport is None or transport.is_closing():
+        return None
+    held = transport.get_extra_info("socket")
+    if held is None:
+        return None
+    try:
+        with socket.socket(fileno=os.dup(held.fileno())) as connection:
+            return connection.getpeername(), connection.getsockname()
+    except OSError:
+        return None
+
+
 def _kernel_address(host: str, port: int) -> str:
     """Return an IPv4 address and port as the kernel writes them."""
     return f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
@@ -64,15 +94,15 @@ class OwnerGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what the owner asks, and what is open to all."""
-        if scope["type"] == "lifespan" or self._admits(scope):
+        if scope["type"] == "lifespan" or self._admits(scope, receive):
             await self._app(scope, receive, send)
         else:
             await _refuse(send, 404)
 
-    def _admits(self, scope: Scope) -> bool:
+    def _admits(self, scope: Scope, receive: Receive) -> bool:
         if scope["type"] != "http":
             return False
-        return scope["path"] in self._open or owner_of(scope["client"], scope["server"]) == os.geteuid()
+        return scope["path"] in self._open or opened_by(receive) == os.geteuid()
 
 
 class FleetGuard:
