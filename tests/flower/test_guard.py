@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
@@ -137,3 +138,67 @@ def test_a_connection_that_is_being_closed_or_is_not_known_is_nobodys(listening)
         connection.transport.is_closing = lambda: True
         assert guard.opened_by(connection.receive) is None
     assert guard.opened_by(lambda: None) is None
+
+
+def read(*events):
+    """The body that a request of these events has, or the status with which it is refused; then nothing comes."""
+    waiting = list(events)
+
+    async def receive():
+        return waiting.pop(0) if waiting else await asyncio.Event().wait()
+
+    async def body():
+        try:
+            return await guard._read_body(receive)
+        except guard._RefusedBody as refused:
+            return refused.status
+
+    return asyncio.run(body())
+
+
+def part(n_bytes, *, more=True):
+    return {"type": "http.request", "body": bytes(n_bytes), "more_body": more}
+
+
+def test_a_body_is_read_to_its_end_within_its_size(monkeypatch):
+    """The largest that a node needs; beyond it nothing more is read, and of a sender who is gone neither."""
+    assert read(part(3), part(2, more=False)) == bytes(5)
+    assert read(part(guard.MAX_BODY - 1), part(1, more=False)) == bytes(guard.MAX_BODY)
+    assert read(part(guard.MAX_BODY), part(1)) == 413
+    assert read(part(3), {"type": "http.disconnect"}) == 400
+    monkeypatch.setattr(guard, "GRACE", 0.01)
+    assert read(part(3)) == 408
+    assert read(part(guard.MIN_PACE // 100), part(1)) == 408
+
+
+def test_the_largest_body_has_more_time_the_more_of_it_has_come(monkeypatch):
+    """A line of 128 kbit/s is enough, and a body that trickles byte by byte has the seconds of an empty one."""
+    deadlines, timeout_at = [], asyncio.timeout_at
+
+    def noting(when):
+        deadlines.append(when)
+        return timeout_at(when)
+
+    monkeypatch.setattr(asyncio, "timeout_at", noting)
+    read(part(1), part(2**20), part(1, more=False))
+    assert deadlines[1] - deadlines[0] < 0.001
+    assert deadlines[2] - deadlines[0] == pytest.approx(64, rel=0.01)
+
+
+@pytest.mark.parametrize("path", ["pull-messages", "push-object", "get-fab"])
+def test_nothing_of_an_oversized_request_reaches_flower(path):
+    """Also where Flower itself would read all of it before it asks who sent it."""
+    waiting, sent = [part(guard.MAX_BODY), part(1)], []
+
+    async def reached(*_arguments):
+        raise AssertionError
+
+    async def receive():
+        return waiting.pop(0)
+
+    async def send(event):
+        sent.append(event)
+
+    guarded = guard.FleetGuard(reached, max_bytes=2**30)
+    asyncio.run(guarded({"type": "http", "path": f"{guard.FLEET}{path}"}, receive, send))
+    assert [event.get("status") for event in sent] == [413, None]

@@ -9,6 +9,7 @@ sends.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -31,6 +32,8 @@ CONNECTIONS = Path("/proc/net/tcp")
 FLEET = "/v1/fleet/"
 MAX_BODY = 8 * 2**20
 """Bytes of one request: Flower cuts messages into pieces of 5 MiB, and an envelope."""
+GRACE, MIN_PACE = 30.0, 16 * 2**10
+"""A body has these seconds, and one more for as many bytes as have arrived: a slower one is ended."""
 _MAX_PIECES_BESIDE_CHUNKS = 8
 _CHUNK = 4 * 2**20
 _ESTABLISHED = "01"
@@ -108,7 +111,8 @@ class OwnerGuard:
 class FleetGuard:
     """Refuse what a node sends in the name of another one or to another one, or beyond ``max_bytes`` in a run.
 
-    Flower checks before that the request's node is that of the key which signed it.
+    Flower checks that the request's node is that of the key which signed it, but reads all of a request before that:
+    a body that is too large or too slow is ended here, whoever sends it.
     """
 
     def __init__(self, app: App, max_bytes: int) -> None:
@@ -117,22 +121,27 @@ class FleetGuard:
         self._sent: dict[tuple[int, int], int] = {}  # bytes by run and node
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read what nodes push as a whole, check it, and pass it on."""
-        check = {"push-messages": self._check_message, "push-object": self._check_object}.get(
-            str(scope.get("path", "")).removeprefix(FLEET)
-        )
-        if scope["type"] != "http" or check is None:
+        """Read what nodes send as a whole, check it, and pass it on."""
+        if scope["type"] != "http" or not scope["path"].startswith(FLEET):
             await self._app(scope, receive, send)
             return
-        body = await _read_body(receive)
         try:
-            status = 413 if body is None else check(body)
-        except DecodeError:
-            status = 400
-        if body is None or status:
+            body = await _read_body(receive)
+            status = self._check(scope["path"].removeprefix(FLEET), body)
+        except _RefusedBody as refused:
+            body, status = b"", refused.status
+        if status:
             await _refuse(send, status)
         else:
             await self._app(scope, _replay(body, receive), self._counting(scope["path"], body, send))
+
+    def _check(self, name: str, body: bytes) -> int:
+        """Return the status of a refusal of a request, or 0."""
+        checks = {"push-messages": self._check_message, "push-object": self._check_object}
+        try:
+            return checks[name](body) if name in checks else 0
+        except DecodeError:
+            return 400
 
     def _check_message(self, body: bytes) -> int:
         """Return the status of a refusal of a message, or 0: it is one reply to the coordinator, of an honest size."""
@@ -179,18 +188,30 @@ def _count(tree: ObjectTree, most: int) -> int:
     return number
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """Return the body of a request; ``None`` if it has more than `MAX_BODY` bytes or the client is gone."""
-    parts: list[bytes] = []
+class _RefusedBody(Exception):  # noqa: N818 - not an error: an outcome
+    """A body that was not read to its end."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+async def _read_body(receive: Receive) -> bytes:
+    """Return the body of a request; refuse one that is too large or too slow, or whose sender is gone."""
+    body, started = bytearray(), asyncio.get_running_loop().time()
     while True:
-        event = await receive()
+        try:
+            async with asyncio.timeout_at(started + GRACE + len(body) / MIN_PACE):
+                event = await receive()
+        except TimeoutError:
+            raise _RefusedBody(408) from None
         if event["type"] != "http.request":
-            return None
-        parts.append(event.get("body", b""))
-        if sum(map(len, parts)) > MAX_BODY:
-            return None
+            raise _RefusedBody(400)
+        body += event.get("body", b"")
+        if len(body) > MAX_BODY:
+            raise _RefusedBody(413)
         if not event.get("more_body"):
-            return b"".join(parts)
+            return bytes(body)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -204,5 +225,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def _refuse(send: Send, status: int) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
+    """Answer with a status alone, and end the connection: what is left of the request is not read."""
+    headers = [(b"content-length", b"0"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
