@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import pytest
 from fastapi import FastAPI
-from flwr.app import Message, RecordDict
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.constant import (
     FLWR_PRIVATE_MAX_ARRAY_CHUNK_SIZE,
@@ -29,12 +29,15 @@ from flwr.common.constant import (
     Status,
     SubStatus,
 )
-from flwr.proto.message_pb2 import ObjectTree
-from flwr.proto.node_pb2 import NodeInfo
+from flwr.proto.message_pb2 import ObjectTree, PushObjectResponse
+from flwr.proto.node_pb2 import Node, NodeInfo
 from flwr.server.superlink.linkstate.linkstate_factory import LinkStateFactory
 from flwr.supercore.constant import NOOP_FEDERATION_ID, NodeStatus, TaskType
 from flwr.supercore.control.control_http_client import ControlHttpClient
 from flwr.supercore.error import FlowerError
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
+from flwr.supercore.inflatable.inflatable_protobuf_utils import make_push_object_fn_protobuf
+from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 from flwr.supercore.object_store.object_store_factory import ObjectStoreFactory
 from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 from flwr.supercore.run import RunNotRunningException
@@ -160,6 +163,29 @@ def test_the_superexec_looks_up_its_executor_when_it_starts_and_lets_it_see_to_i
     passed = {"runtime_api_address", "token", "insecure", "parent_pid"}
     assert passed <= {field.name for field in fields(ExecutionSpec)}
     assert passed <= set(signature(run_clientapp).parameters)
+
+
+def test_a_part_of_an_answer_that_the_superlink_does_not_take_is_an_error_of_its_own():
+    """`fedica.flower.persistent` announces the answer anew."""
+    push = make_push_object_fn_protobuf(lambda _request: PushObjectResponse(stored=False), Node(), 1, "session")
+    with pytest.raises(ObjectPushError):
+        push("0" * 64, b"")
+
+
+@pytest.mark.filterwarnings("ignore:No path_separator:DeprecationWarning")
+def test_an_answer_may_be_announced_again_and_only_what_is_missing_of_it_is_asked_for(database):
+    """By `PersistentConnection.push_object`, and by Flower itself where a connection could not be made."""
+    state = database()
+    run = state.create_run("fedica/app", "1", "0", {}, NOOP_FEDERATION_ID, None, "account", TaskType.SERVER_APP)
+    answer = RecordDict({"fields": ConfigRecord({"x": 1})})
+    tree, parts = get_object_tree(answer), {x: part.deflate() for x, part in get_all_nested_objects(answer).items()}
+    whole, field = tree.object_id, tree.children[0].object_id
+    sessions = [state.start_session(run) for _ in range(2)]
+    assert set(state.preregister_object_tree(tree, sessions[0])) == set(parts) == {whole, field}
+    assert state.store_object(run, sessions[0], field, parts[field])
+    assert not state.store_object(run, sessions[0], field, parts[field])
+    assert state.preregister_object_tree(tree, sessions[1]) == [whole]
+    assert state.store_object(run, "", whole, parts[whole])  # in whichever session it is waited for
 
 
 def test_a_message_whose_app_cannot_be_fetched_is_ignored_and_the_node_goes_on(federation):
