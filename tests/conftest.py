@@ -27,6 +27,7 @@ NEEDS = {
     "axe-core": "apt-get install npm, and a network",
     "the real data sets": "python -m fedica.datasets, with a network",
     "minutes of time": "make faults",
+    "the rights to run as another user": "run the tests as root",
 }
 """What a machine may lack, and the command that helps."""
 

@@ -45,6 +45,12 @@ def nginx(require):
     return NGINX
 
 
+@pytest.fixture(scope="session")
+def root(require):
+    """The rights to run as another user."""
+    require("the rights to run as another user", os.geteuid() == 0)
+
+
 @pytest.fixture
 def federation(tmp_path, monkeypatch):
     """An empty federation in one process."""

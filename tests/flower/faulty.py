@@ -12,6 +12,18 @@ from pathlib import Path
 from deployment import NGINX, Deployment, wait_until
 from inprocess import client_data
 
+ROUNDS = {"rounds": 2, "deadline-seconds": 120.0, "return-seconds": 120.0}
+FILES = [
+    *("result/mixing.csv", "result/details.safetensors", "round-2/result/aggregate.safetensors", "not-applied.csv"),
+    *(f"{name}inbox/{client}.safetensors" for name in ("", "round-2/") for client in "abcd"),
+]
+"""Files of a run of two rounds and four clients that do not tell its number."""
+
+
+def differing(folder, other):
+    """The files in which two runs of four clients differ."""
+    return [name for name in FILES if (folder / name).read_bytes() != (other / name).read_bytes()]
+
 
 def rows_of(path):
     """Why each client of a table of rejections was left out."""
@@ -52,8 +64,11 @@ class Faulty(Deployment):
 
     def kill(self, process):
         """By kill -9; a SuperLink is started again."""
-        if process == "superlink":
-            self.stop("superlink", signal.SIGKILL)
+        if process in ("superlink", "superexec"):
+            if process == "superlink":
+                self.stop("superlink", signal.SIGKILL)
+            else:
+                self.kill_superexec("superlink")
             self.start_superlink()
             return
         app = f"flwr-serverapp --runtime-api-address 127.0.0.1:{self.superlink_port} "
@@ -69,9 +84,20 @@ class Faulty(Deployment):
         wait_until(lambda: process.poll() is not None, 300, f"{name} ends with its SuperExec")
         assert process.returncode == 1
 
+    def kill_proxy(self):
+        """By kill -9; it is started again."""
+        if self.shielded:
+            self.stop("nginx", signal.SIGKILL)
+            self.start_nginx()
+
     def scored(self, client, run_id):
         """Whether the client's app has been asked for a second message."""
         return (self.folder / f"{client}.fault.scored-{run_id}").exists()
+
+    def returned(self, client, run_id):
+        """The number of the process in which the client's app has been sent the aggregate; 0 if it has not been."""
+        mark = self.folder / f"{client}.fault.returned-{run_id}"
+        return int(mark.read_text()) if mark.exists() else 0
 
     def start_node(self, client, **changes):
         """With the file that switches its faults."""

@@ -20,6 +20,13 @@ def told() -> str:
     return Path(os.environ["FAULT"]).read_text() if Path(os.environ["FAULT"]).exists() else ""
 
 
+def mark(event: str, context: Context) -> None:
+    """Tell the test that a handler has begun, and in which process."""
+    path = Path(f"{os.environ['FAULT']}.{event}-{context.run_id}")
+    path.with_suffix(".new").write_text(str(os.getpid()))
+    path.with_suffix(".new").rename(path)
+
+
 def wait_while(fault: str) -> None:
     """Wait until this client has another fault."""
     while told() == fault:
@@ -30,7 +37,7 @@ def wait_while(fault: str) -> None:
 def contribution(message: Message, context: Context) -> Message | None:
     """Answer as the fault says that the file $FAULT names."""
     fault = told()
-    Path(f"{os.environ['FAULT']}.asked-{context.run_id}").touch()
+    mark("asked", context)
     if fault == "raise":
         raise RuntimeError("a handler that raises")
     if fault == "killed":
@@ -50,7 +57,7 @@ def contribution(message: Message, context: Context) -> Message | None:
 def scores(message: Message, context: Context) -> Message:
     """Answer as ever, unless the fault is one of the second round."""
     fault = told()
-    Path(f"{os.environ['FAULT']}.scored-{context.run_id}").touch()
+    mark("scored", context)
     if fault == "killed in round 2":
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "waits in round 2":
@@ -60,5 +67,9 @@ def scores(message: Message, context: Context) -> Message:
 
 @app.query("aggregate")
 def aggregate(message: Message, context: Context) -> Message:
-    """Answer the second message as ever."""
+    """Apply the aggregate as ever, unless the fault is one of this phase."""
+    fault = told()
+    mark("returned", context)
+    if fault == "waits with the aggregate":
+        wait_while(fault)
     return client_app.aggregate(message, context)

@@ -6,17 +6,16 @@ docs/threats.md lists these attacks.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
-import shlex
 import shutil
 import socket
 import ssl
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -32,6 +31,7 @@ from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from inprocess import client_data
+from others import NOBODY, ask_as_another_user, steps_of_the_proxy
 
 from fedica.exchange import keygen
 from fedica.exchange.files import write_atomic
@@ -39,20 +39,6 @@ from fedica.flower.certs import make_certificates, make_client_keys
 from fedica.flower.scaffold import FLEET_PATHS, Federation, federation_pages, write_federation
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("minutes")]
-NOBODY = 65534
-ASK = """
-import json, ssl, sys, urllib.error, urllib.request
-told = json.load(sys.stdin)
-context = ssl.create_default_context(cadata=told["ca"]) if told["ca"] else None
-scheme = "https" if told["ca"] else "http"
-for path in told["paths"]:
-    headers = {"content-type": "application/protobuf"}
-    request = urllib.request.Request(f"{scheme}://127.0.0.1:{told['port']}{path}", b"", headers, method="POST")
-    try:
-        print(urllib.request.urlopen(request, context=context, timeout=60).status)
-    except urllib.error.HTTPError as error:
-        print(error.code)
-"""
 EVIL_PAGE = """
 [project]
 name = "fedica-app"
@@ -88,17 +74,14 @@ def main(grid, context):
 """
 
 
-@pytest.fixture(scope="session")
-def root(require):
-    """The rights to run as another user."""
-    require("the rights to run as another user (root)", os.geteuid() == 0)
-
-
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory):
     """Three clients, connected and ready."""
     data = {client: client_data(k) for k, client in enumerate("abc")}
     with Deployment(tmp_path_factory.mktemp("federation"), data, shielded=NGINX is not None) as made:
+        for variable in ("HOME", "TMPDIR"):  # what Flower puts there is looked at, too
+            (made.folder / variable).mkdir(mode=0o700)
+            made.env[variable] = str(made.folder / variable)
         made.start_all("ab" if made.shielded else "abc")
         if made.shielded:
             start_as_in_a_container(made, "c")
@@ -129,16 +112,6 @@ def start_as_in_a_container(deployment, client):
     deployment.start(client, [BIN / "fedica", "flower", *words, *port], deployment.env)
 
 
-def ask_as_another_user(port, paths, ca=""):
-    """The statuses that another user of the machine gets."""
-    told = json.dumps({"port": port, "paths": paths, "ca": ca})
-    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-    said = subprocess.run(
-        [python, "-c", ASK], input=told, capture_output=True, text=True, timeout=600, check=True, user=NOBODY, cwd="/"
-    )
-    return [int(line) for line in said.stdout.split()]
-
-
 @pytest.mark.usefixtures("root")
 def test_another_user_of_the_coordinators_machine_gets_404_on_everything_but_the_fleet_paths(deployment):
     """No run submitted, no key registered, no task of the server's app taken; fleet paths ask for a signature."""
@@ -156,6 +129,19 @@ def test_another_user_of_a_clients_machine_cannot_take_its_task(deployment):
     """Every path of the SuperNode's own port: 404."""
     paths = sorted({path for _, path in PROTOBUF_REQUEST_TYPES if path.startswith("/v1/runtime/")} | {"/health"})
     assert set(ask_as_another_user(deployment.node_ports["a"], paths)) == {404}
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+def test_another_user_cannot_pass_for_a_connection_of_the_owner(deployment, header):
+    """Everybody can read its addresses, and Flower's servers believe what a request on loopback says of its sender."""
+    ports = {deployment.superlink_port: deployment.certs.inner_ca.read_text(), deployment.node_ports["a"]: ""}
+    paths = ["/v1/control/list-nodes", "/v1/control/start-run", "/v1/runtime/acquire-task", "/health"]
+    for port, ca in ports.items():
+        with socket.create_connection(("127.0.0.1", port), 300) as owners:
+            address = f"127.0.0.1:{owners.getsockname()[1]}"
+            said = f'for="{address}"' if header == "Forwarded" else address
+            assert set(ask_as_another_user(port, paths, ca, **{header: said})) == {404}
 
 
 def test_the_health_check_of_the_container_passes(deployment):
@@ -323,11 +309,68 @@ def test_an_aggregate_that_is_forged_or_of_an_earlier_run_is_refused(deployment,
 
 
 def test_no_file_of_the_federation_is_readable_by_others(deployment):
-    """Whatever the umask was: the trees of coordinator and clients, after a run."""
-    open_to_others = [path for path in deployment.folder.rglob("*") if path.stat(follow_symlinks=False).st_mode & 0o077]
+    """Whatever the umask was: the trees of coordinator and clients, after a run, with all that Flower makes."""
+    completed(deployment, deployment.submit())
+    made = list(deployment.folder.rglob("*"))
+    expected = {"state.db", "state.db-wal", "inbox", "details.safetensors", "sources.npy", "superexec.secret", ".runs"}
+    assert expected <= {path.name for path in made}
+    open_to_others = [path for path in made if path.stat(follow_symlinks=False).st_mode & 0o077]
     made_by_the_test = {deployment.folder / f"{client}.npy" for client in deployment.data}
     logs = {deployment.folder / f"{name}.log" for name in (*deployment.data, "superlink", "nginx")}
     assert sorted(set(open_to_others) - made_by_the_test - logs) == []
+
+
+def known_keys(root):
+    """The keys that the proxy of a federation lets through, as nodes send them."""
+    return re.findall(r'"(\S+)" "[a-z]"', (root / "proxy" / "nginx.conf").read_text())
+
+
+def begin_post(port, ca, key, n_bytes, n_sent):
+    """A connection with this key that announces a body and sends some of it."""
+    context = ssl.create_default_context(cafile=str(ca))
+    raw = socket.create_connection(("127.0.0.1", port), 300)
+    connection = context.wrap_socket(raw, server_hostname="127.0.0.1")
+    head = ["POST /v1/fleet/push-object HTTP/1.1", "Host: x"]
+    head += [f"flwr-public-key: {key}", f"Content-Length: {n_bytes}"]
+    connection.sendall("\r\n".join([*head, "", ""]).encode() + bytes(n_sent))
+    return connection
+
+
+def trickle(connection):
+    """Send a body byte by byte, so that it never stalls, until there is an answer or the connection is ended."""
+    connection.settimeout(1)
+    with connection:
+        for _ in range(600):
+            try:
+                return connection.recv(12)
+            except TimeoutError:
+                pass
+            except OSError:
+                return b""
+            with suppress(OSError):
+                connection.sendall(b"x")
+    raise AssertionError("a body that trickles was not ended")
+
+
+@pytest.mark.usefixtures("nginx")
+def test_a_body_that_stalls_is_ended(deployment):
+    """By the proxy: the connection is closed, without an answer of the SuperLink."""
+    with begin_post(deployment.port, deployment.certs.ca, known_keys(deployment.root)[0], 2**20, 100) as connection:
+        try:
+            said = connection.recv(12)
+        except ConnectionResetError:
+            said = b""
+    assert said in (b"", b"HTTP/1.1 408")
+
+
+@pytest.mark.usefixtures("nginx")
+def test_a_body_that_trickles_is_ended(deployment):
+    """Through the proxy, and straight to the SuperLink as every user of the machine could send it."""
+    ways = {deployment.port: deployment.certs.ca, deployment.superlink_port: deployment.certs.inner_ca}
+    begun = [begin_post(port, ca, known_keys(deployment.root)[0], 2**20, 100) for port, ca in ways.items()]
+    with ThreadPoolExecutor() as pool:
+        assert set(pool.map(trickle, begun)) <= {b"", b"HTTP/1.1 408"}
+    assert deployment.get(deployment.superlink_port, "/health", deployment.certs.inner_ca) == 200
 
 
 class ProxyService:
@@ -349,10 +392,7 @@ class ProxyService:
 
     def steps(self, name):
         """The commands of a step of the unit, with this machine's folder and user."""
-        unit = (self.root / "systemd" / "fedica-proxy.service").read_text()
-        unit = unit.replace("/var/lib/fedica-proxy", str(self.state)).replace("-o fedica-proxy", f"-o {NOBODY}")
-        lines = [line.partition("=")[2] for line in unit.splitlines() if line.startswith(f"{name}=")]
-        return [shlex.split(line.removeprefix("+")) for line in lines]
+        return steps_of_the_proxy(self.root, name, self.state, NOBODY)
 
     def reload(self):
         """As systemctl reload does it."""
@@ -361,17 +401,11 @@ class ProxyService:
 
     def keys(self):
         """The keys that the proxy lets through, as nodes send them."""
-        return re.findall(r'"(\S+)" "[a-z]"', (self.root / "proxy" / "nginx.conf").read_text())
+        return known_keys(self.root)
 
     def post(self, n_bytes, n_sent, key=0):
         """A connection of a known client that announces a body and sends some of it."""
-        context = ssl.create_default_context(cafile=str(self.certs.ca))
-        raw = socket.create_connection(("127.0.0.1", self.port), 300)
-        connection = context.wrap_socket(raw, server_hostname="127.0.0.1")
-        head = ["POST /v1/fleet/push-object HTTP/1.1", "Host: x"]
-        head += [f"flwr-public-key: {self.keys()[key]}", f"Content-Length: {n_bytes}"]
-        connection.sendall("\r\n".join([*head, "", ""]).encode() + bytes(n_sent))
-        return connection
+        return begin_post(self.port, self.certs.ca, self.keys()[key], n_bytes, n_sent)
 
 
 @pytest.fixture(scope="module")
@@ -392,21 +426,10 @@ def port_is_open(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_proxy_with_a_user_of_its_own_takes_bodies_that_it_must_write_to_disk(own_proxy):
-    """Above 16 KB nginx writes a body to its folder; where it cannot, it answers 500. Here nobody is behind it: 502."""
+def test_a_proxy_with_a_user_of_its_own_takes_bodies_above_its_buffer(own_proxy):
+    """Where nginx must write a body above 16 KB to its folder and cannot, it answers 500. Nobody is behind: 502."""
     with own_proxy.post(2**20, 2**20) as connection:
         assert connection.recv(12) == b"HTTP/1.1 502"
-
-
-def test_a_body_that_stalls_is_ended(own_proxy):
-    """The connection is closed, without an answer of the SuperLink."""
-    with own_proxy.post(2**20, 100) as connection:
-        connection.settimeout(300)
-        try:
-            said = connection.recv(12)
-        except ConnectionResetError:
-            said = b""
-        assert said in (b"", b"HTTP/1.1 408")
 
 
 def test_a_reload_of_the_service_lets_a_new_client_in(own_proxy):

@@ -6,16 +6,10 @@ import signal
 
 import pytest
 from deployment import wait_until
-from faulty import Faulty, rows_of
+from faulty import ROUNDS, Faulty, differing, rows_of
 
 from fedica.exchange import read_folder
 
-ROUNDS = {"rounds": 2, "deadline-seconds": 120.0, "return-seconds": 120.0}
-FILES = [
-    *("result/mixing.csv", "result/details.safetensors", "round-2/result/aggregate.safetensors", "not-applied.csv"),
-    *(f"{name}inbox/{client}.safetensors" for name in ("", "round-2/") for client in "abcd"),
-]
-"""Files of a run that do not tell its number."""
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("minutes")]
 
 
@@ -78,7 +72,7 @@ def test_a_kill_loses_nothing_and_resume_gives_the_bytes_of_an_undisturbed_run(k
         killed.fault(client, "")
     wait_until(lambda: killed.online() == list("abcd"), 300, "four clients")
     killed.fedica("resume", folder)
-    assert [name for name in FILES if (folder / name).read_bytes() != (undisturbed / name).read_bytes()] == []
+    assert differing(folder, undisturbed) == []
     for client in "abcd":
         kept = killed.folder / f"{client}-output" / folder.name / "aggregate.safetensors"
         assert kept.read_bytes() == (folder / "round-2" / "result" / "aggregate.safetensors").read_bytes()
@@ -87,9 +81,7 @@ def test_a_kill_loses_nothing_and_resume_gives_the_bytes_of_an_undisturbed_run(k
 def test_a_proxy_and_a_superexec_that_are_killed_cost_no_later_run(killed):
     """By kill -9. Without its SuperExec a SuperLink would accept runs and never start them: it ends."""
     killed.kill_superexec("superlink")
-    if killed.shielded:
-        killed.stop("nginx", signal.SIGKILL)
-        killed.start_nginx()
+    killed.kill_proxy()
     killed.start_superlink()
     wait_until(lambda: killed.online() == list("abcd"), 300, "four clients")
     run_id = killed.submit(**{"deadline-seconds": 120.0, "return-seconds": 120.0})

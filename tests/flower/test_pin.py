@@ -5,6 +5,7 @@ A new version of Flower is taken by changing the pin of pyproject.toml and makin
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import sys
@@ -12,11 +13,12 @@ import threading
 import zipfile
 from contextlib import contextmanager
 from dataclasses import fields
-from inspect import signature
+from inspect import iscoroutinefunction, signature
 from types import SimpleNamespace
 
 import pytest
-from flwr.app import Message, RecordDict
+from fastapi import FastAPI
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.constant import (
     FLWR_PRIVATE_MAX_ARRAY_CHUNK_SIZE,
@@ -27,12 +29,15 @@ from flwr.common.constant import (
     Status,
     SubStatus,
 )
-from flwr.proto.message_pb2 import ObjectTree
-from flwr.proto.node_pb2 import NodeInfo
+from flwr.proto.message_pb2 import ObjectTree, PushObjectResponse
+from flwr.proto.node_pb2 import Node, NodeInfo
 from flwr.server.superlink.linkstate.linkstate_factory import LinkStateFactory
 from flwr.supercore.constant import NOOP_FEDERATION_ID, NodeStatus, TaskType
 from flwr.supercore.control.control_http_client import ControlHttpClient
 from flwr.supercore.error import FlowerError
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
+from flwr.supercore.inflatable.inflatable_protobuf_utils import make_push_object_fn_protobuf
+from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 from flwr.supercore.object_store.object_store_factory import ObjectStoreFactory
 from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 from flwr.supercore.run import RunNotRunningException
@@ -47,6 +52,8 @@ from flwr.supernode import start_client_internal as node_loop
 from flwr.supernode.cli.flower_supernode import _start_supernode_http_api
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.runtime.run_clientapp import run_clientapp
+from starlette.middleware import Middleware
+from uvicorn.protocols.http import h11_impl, httptools_impl
 
 from fedica.flower import apps, check, collect, guard
 from fedica.flower.certs import make_certificates
@@ -65,6 +72,31 @@ def test_the_superlink_asks_its_extensions_for_middleware_and_puts_it_outermost(
     """`fedica.flower.superlink` gives its guards there."""
     monkeypatch.setattr(extensions, "get_middleware", lambda: ("ours",))
     assert superlink._get_middleware()[0] == "ours"
+
+
+def test_uvicorn_gives_the_first_middleware_what_holds_the_connection():
+    """`fedica.flower.guard.opened_by` asks the kernel about it; nothing between uvicorn and the guard may wrap it."""
+    for cycle in (h11_impl.RequestResponseCycle, httptools_impl.RequestResponseCycle):
+        assert "transport" in signature(cycle).parameters
+        assert iscoroutinefunction(cycle.receive)
+
+    seen = []
+
+    class First:
+        def __init__(self, _app):
+            pass
+
+        async def __call__(self, _scope, receive, _send):
+            seen.append(receive)
+
+    def receive():
+        raise AssertionError
+
+    for app in (FastAPI(middleware=[Middleware(First)]), FastAPI()):
+        if not app.user_middleware:  # as the SuperNode's is given its guard
+            app.add_middleware(First)
+        asyncio.run(app({"type": "http", "path": "/", "method": "GET", "headers": []}, receive, None))
+    assert seen == [receive, receive]
 
 
 def test_the_superlink_looks_up_what_starts_its_superexec(monkeypatch):
@@ -131,6 +163,29 @@ def test_the_superexec_looks_up_its_executor_when_it_starts_and_lets_it_see_to_i
     passed = {"runtime_api_address", "token", "insecure", "parent_pid"}
     assert passed <= {field.name for field in fields(ExecutionSpec)}
     assert passed <= set(signature(run_clientapp).parameters)
+
+
+def test_a_part_of_an_answer_that_the_superlink_does_not_take_is_an_error_of_its_own():
+    """`fedica.flower.persistent` announces the answer anew."""
+    push = make_push_object_fn_protobuf(lambda _request: PushObjectResponse(stored=False), Node(), 1, "session")
+    with pytest.raises(ObjectPushError):
+        push("0" * 64, b"")
+
+
+@pytest.mark.filterwarnings("ignore:No path_separator:DeprecationWarning")
+def test_an_answer_may_be_announced_again_and_only_what_is_missing_of_it_is_asked_for(database):
+    """By `PersistentConnection.push_object`, and by Flower itself where a connection could not be made."""
+    state = database()
+    run = state.create_run("fedica/app", "1", "0", {}, NOOP_FEDERATION_ID, None, "account", TaskType.SERVER_APP)
+    answer = RecordDict({"fields": ConfigRecord({"x": 1})})
+    tree, parts = get_object_tree(answer), {x: part.deflate() for x, part in get_all_nested_objects(answer).items()}
+    whole, field = tree.object_id, tree.children[0].object_id
+    sessions = [state.start_session(run) for _ in range(2)]
+    assert set(state.preregister_object_tree(tree, sessions[0])) == set(parts) == {whole, field}
+    assert state.store_object(run, sessions[0], field, parts[field])
+    assert not state.store_object(run, sessions[0], field, parts[field])
+    assert state.preregister_object_tree(tree, sessions[1]) == [whole]
+    assert state.store_object(run, "", whole, parts[whole])  # in whichever session it is waited for
 
 
 def test_a_message_whose_app_cannot_be_fetched_is_ignored_and_the_node_goes_on(federation):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from deployment import NGINX, Deployment, wait_until
+from flwr.supercore.protobuf.constants import PROTOBUF_MEDIA_TYPE
 from inprocess import client_data
 
 from fedica.exchange import read_folder
@@ -30,6 +33,34 @@ class Consortium(Deployment):
         assert said["not_applied"] == {}
         return said["clients"], sorted(said["left_out"])
 
+    def run_when_approved(self, client):
+        """A run in which a person at this client says yes to what would leave."""
+        page = self.root / "clients" / f"{client}.toml"
+        said = page.read_text()
+        page.write_text(said.replace('approve = ""', 'approve = "ask"'))
+        output = self.folder / f"{client}-output"
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(self.run)
+            waiting = wait_until(lambda: self.fedica("approve", output)["waiting"], 300, "what would leave")
+            ((name, shown),) = waiting.items()
+            assert "atoms" in shown
+            assert not list(self.root.glob(f"coordinator/results/*/inbox/{client}.safetensors"))
+            assert self.fedica("approve", output, name, "--yes") == {"message": name, "yes": True}
+            outcome = running.result(600)
+        page.write_text(said)
+        return outcome
+
+    def check(self, client, **changes):
+        """What a client finds out before it takes part, by the command that is shown."""
+        arguments, _ = self.command("fedica flower client")
+        values = dict(zip(arguments[4::2], arguments[5::2], strict=True)) | {
+            "--ca": self.certs.ca,
+            "--policy": self.root / "clients" / f"{client}.toml",
+            "--data": self.folder / f"{client}.npy",
+            "--output": self.folder / f"{client}-output",
+        }
+        return self.fedica("check", client, *(x for pair in (values | changes).items() for x in pair))["checks"]
+
     def register(self, *clients):
         """By the command that is shown."""
         added = self.fedica("add", self.root, *clients)
@@ -41,6 +72,14 @@ class Consortium(Deployment):
         words = shlex.split(said["reload"][0])
         assert words[0] == "nginx"
         subprocess.run([NGINX, *words[1:]], check=True, timeout=300)
+        keys = re.findall(r'"(\S+)" "[a-z]"', (self.root / "proxy" / "nginx.conf").read_text())
+        wait_until(lambda: {self.ask_with(key) for key in keys} == {400}, 300, "the proxy knows all keys")
+
+    def ask_with(self, key):
+        """The status of an empty message: 401 if the proxy does not know the key, 400 if the SuperLink was asked."""
+        headers = {"content-type": PROTOBUF_MEDIA_TYPE, "flwr-public-key": key}
+        path = "/v1/fleet/push-messages"
+        return self.get(self.port, path, self.certs.ca, method="POST", headers=headers, data=b"")
 
     def bring(self, client, seed):
         """Give a new client, which has made its own keys, its policy and data."""
@@ -68,7 +107,11 @@ def test_the_runbook(tmp_path):
         # a day
         consortium.start_all()
         wait_until(lambda: consortium.online() == ["a", "b", "c"], 300, "three clients")
-        assert consortium.run() == (["a", "b", "c"], [])
+        listed = consortium.fedica("status", consortium.root)["clients"]
+        assert [(member["client"], member["online"]) for member in listed] == [(x, True) for x in "abc"]
+        assert consortium.run_when_approved("c") == (["a", "b", "c"], [])
+        listed = consortium.fedica("status", consortium.root)["clients"]
+        assert all(member["last_contribution"] for member in listed)
         said = consortium.fedica("run", consortium.root, "--set", "min-clients=4 wait-seconds=1.0", code=1)
         assert "a result needs at least 4 clients; got 3 connected" in said
         assert "there is no setting 'componnts'" in consortium.fedica(
@@ -82,7 +125,11 @@ def test_the_runbook(tmp_path):
         assert "in this federation already" in consortium.fedica("add", consortium.root, "d", code=1)
         consortium.allow_few_samples("d")
         consortium.reload(added)
-        consortium.start_node("d", **{"--key": tmp_path / "own" / "nodes" / "d.key"})
+        own = {"--key": tmp_path / "own" / "nodes" / "d.key"}
+        checks = consortium.check("d", **own)
+        assert "key: the coordinator knows it" in checks
+        assert any(line.startswith("would leave: ") for line in checks)
+        consortium.start_node("d", **own)
         wait_until(lambda: "d" in consortium.online(), 300, "the fourth client")
         assert consortium.run() == (["a", "b", "c", "d"], [])
 

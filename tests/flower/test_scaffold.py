@@ -222,6 +222,16 @@ def test_services_run_as_users_of_their_own_and_write_where_they_must(folder, na
         assert Path(service["ReadWritePaths"]).is_dir()
 
 
+def test_a_client_that_starts_while_the_coordinator_is_away_is_started_again_for_half_a_day(folder):
+    """Nobody has to go there when the coordinator is back; a limit there is nevertheless."""
+    unit = (folder / "systemd" / "fedica-client@.service").read_text()
+    values = {name: int(value) for name, value in re.findall(r"^([A-Za-z]+)=(\d+)$", unit, flags=re.MULTILINE)}
+    assert values["RestartSec"] * values["StartLimitBurst"] >= 12 * 3600
+    assert values["StartLimitIntervalSec"] >= values["RestartSec"] * values["StartLimitBurst"]
+    policy, _, most = composed(folder, "compose.client.yaml")["client"]["restart"].partition(":")
+    assert (policy, int(most)) == ("on-failure", values["StartLimitBurst"])
+
+
 def composed(folder, name):
     """The services of a compose file."""
     return yaml.safe_load((folder / "container" / name).read_text())["services"]

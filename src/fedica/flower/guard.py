@@ -1,12 +1,15 @@
 """What the SuperLink and the SuperNode check of every request before Flower sees it, as ASGI middleware.
 
 Flower 1.41 serves everything on one port of loopback, and asks for no credentials there: any user of the machine could
-submit a run or take a task. `OwnerGuard` admits only connections that the server's own user opened. Flower also takes
-the sender of a message from the message: `FleetGuard` takes it from the node's key, and bounds what a node sends.
+submit a run or take a task. `OwnerGuard` admits only connections that the server's own user opened; it asks the kernel
+about the connection itself, never the request: a header (X-Forwarded-For) may name any address as the sender's. Flower
+also takes the sender of a message from the message: `FleetGuard` takes it from the node's key, and bounds what a node
+sends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -29,6 +32,8 @@ CONNECTIONS = Path("/proc/net/tcp")
 FLEET = "/v1/fleet/"
 MAX_BODY = 8 * 2**20
 """Bytes of one request: Flower cuts messages into pieces of 5 MiB, and an envelope."""
+GRACE, MIN_PACE = 30.0, 16 * 2**10
+"""A body has these seconds, and one more for as many bytes as have arrived: a slower one is ended."""
 _MAX_PIECES_BESIDE_CHUNKS = 8
 _CHUNK = 4 * 2**20
 _ESTABLISHED = "01"
@@ -45,6 +50,34 @@ def owner_of(client: tuple[str, int], server: tuple[str, int]) -> int | None:
         if (fields[1], fields[2]) == ends and fields[3] == _ESTABLISHED and fields[9] != "0":
             return int(fields[7])
     return None
+
+
+def opened_by(receive: Receive) -> int | None:
+    """Return the user who opened the connection of a request; ``None`` if that cannot be told.
+
+    receive : what uvicorn gives an app, which holds the connection. While it is open nobody else has its two ends, so
+    it must be open also after the user was looked up: whoever breaks it off at once could leave its ends to another.
+    """
+    transport = getattr(getattr(receive, "__self__", None), "transport", None)
+    before = _ends(transport)
+    if before is None:
+        return None
+    owner = owner_of(*before)
+    return owner if _ends(transport) == before else None
+
+
+def _ends(transport: Any) -> tuple[tuple[str, int], tuple[str, int]] | None:
+    """Return the addresses of the client and the server of an open connection; ``None`` if it is not open."""
+    if transport is None or transport.is_closing():
+        return None
+    held = transport.get_extra_info("socket")
+    if held is None:
+        return None
+    try:
+        with socket.socket(fileno=os.dup(held.fileno())) as connection:
+            return connection.getpeername(), connection.getsockname()
+    except OSError:
+        return None
 
 
 def _kernel_address(host: str, port: int) -> str:
@@ -64,21 +97,22 @@ class OwnerGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what the owner asks, and what is open to all."""
-        if scope["type"] == "lifespan" or self._admits(scope):
+        if scope["type"] == "lifespan" or self._admits(scope, receive):
             await self._app(scope, receive, send)
         else:
             await _refuse(send, 404)
 
-    def _admits(self, scope: Scope) -> bool:
+    def _admits(self, scope: Scope, receive: Receive) -> bool:
         if scope["type"] != "http":
             return False
-        return scope["path"] in self._open or owner_of(scope["client"], scope["server"]) == os.geteuid()
+        return scope["path"] in self._open or opened_by(receive) == os.geteuid()
 
 
 class FleetGuard:
     """Refuse what a node sends in the name of another one or to another one, or beyond ``max_bytes`` in a run.
 
-    Flower checks before that the request's node is that of the key which signed it.
+    Flower checks that the request's node is that of the key which signed it, but reads all of a request before that:
+    a body that is too large or too slow is ended here, whoever sends it.
     """
 
     def __init__(self, app: App, max_bytes: int) -> None:
@@ -87,22 +121,27 @@ class FleetGuard:
         self._sent: dict[tuple[int, int], int] = {}  # bytes by run and node
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read what nodes push as a whole, check it, and pass it on."""
-        check = {"push-messages": self._check_message, "push-object": self._check_object}.get(
-            str(scope.get("path", "")).removeprefix(FLEET)
-        )
-        if scope["type"] != "http" or check is None:
+        """Read what nodes send as a whole, check it, and pass it on."""
+        if scope["type"] != "http" or not scope["path"].startswith(FLEET):
             await self._app(scope, receive, send)
             return
-        body = await _read_body(receive)
         try:
-            status = 413 if body is None else check(body)
-        except DecodeError:
-            status = 400
-        if body is None or status:
+            body = await _read_body(receive)
+            status = self._check(scope["path"].removeprefix(FLEET), body)
+        except _RefusedBody as refused:
+            body, status = b"", refused.status
+        if status:
             await _refuse(send, status)
         else:
             await self._app(scope, _replay(body, receive), self._counting(scope["path"], body, send))
+
+    def _check(self, name: str, body: bytes) -> int:
+        """Return the status of a refusal of a request, or 0."""
+        checks = {"push-messages": self._check_message, "push-object": self._check_object}
+        try:
+            return checks[name](body) if name in checks else 0
+        except DecodeError:
+            return 400
 
     def _check_message(self, body: bytes) -> int:
         """Return the status of a refusal of a message, or 0: it is one reply to the coordinator, of an honest size."""
@@ -149,18 +188,30 @@ def _count(tree: ObjectTree, most: int) -> int:
     return number
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """Return the body of a request; ``None`` if it has more than `MAX_BODY` bytes or the client is gone."""
-    parts: list[bytes] = []
+class _RefusedBody(Exception):  # noqa: N818 - not an error: an outcome
+    """A body that was not read to its end."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+async def _read_body(receive: Receive) -> bytes:
+    """Return the body of a request; refuse one that is too large or too slow, or whose sender is gone."""
+    body, started = bytearray(), asyncio.get_running_loop().time()
     while True:
-        event = await receive()
+        try:
+            async with asyncio.timeout_at(started + GRACE + len(body) / MIN_PACE):
+                event = await receive()
+        except TimeoutError:
+            raise _RefusedBody(408) from None
         if event["type"] != "http.request":
-            return None
-        parts.append(event.get("body", b""))
-        if sum(map(len, parts)) > MAX_BODY:
-            return None
+            raise _RefusedBody(400)
+        body += event.get("body", b"")
+        if len(body) > MAX_BODY:
+            raise _RefusedBody(413)
         if not event.get("more_body"):
-            return b"".join(parts)
+            return bytes(body)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -174,5 +225,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def _refuse(send: Send, status: int) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
+    """Answer with a status alone, and end the connection: what is left of the request is not read."""
+    headers = [(b"content-length", b"0"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

@@ -31,6 +31,7 @@ from fedica.errors import FormatError, PolicyError
 from fedica.exchange.files import PRIVATE, make_private_folder, sha256, write_atomic
 from fedica.flower.apps import bundle_fingerprint
 from fedica.flower.guard import OwnerGuard
+from fedica.flower.persistent import PersistentConnection
 from fedica.flower.superlink import end_with, prepare_process
 
 
@@ -54,8 +55,7 @@ class CheckedConnection:
     """
 
     def __init__(self, connection: tuple[Any, ...], allowed: Collection[str]) -> None:
-        names = ("node_id", "receive", "send", "get_run", "get_fab", "pull_object", "push_object", "confirm")
-        self._calls: dict[str, Any] = dict(zip(names, connection, strict=True))
+        self._calls = PersistentConnection(connection).functions()
         self._allowed = frozenset(allowed)
         self._checked: dict[int, Fab] = {}
 
