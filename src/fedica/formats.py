@@ -108,6 +108,7 @@ class ReadOptions:
             raise OptionError(f"lowpass must be above highpass, {self.highpass:g} Hz; got {self.lowpass:g} Hz.")
         check_choice(self.reference, "reference", REFERENCES)
         check_choice(self.header, "header", HEADERS)
+        object.__setattr__(self, "channel_types", ",".join(self.types))  # EEG is eeg
         for kind in self.types:
             check_choice(kind, "channel_types", CHANNEL_TYPES)
 

@@ -198,7 +198,7 @@ def test_columns_are_taken_by_name_and_in_order(tmp_path):
     table = read_data(path, columns=["c", "a"])
     np.testing.assert_array_equal(table.values, [[3, 1], [7, 4]])
     assert "'b'" in table.notes[0]
-    with pytest.raises(DataError, match="1 of 2 wanted features are not there: 'z'"):
+    with pytest.raises(DataError, match="1 of 2 wanted features is not there: 'z'"):
         read_data(path, columns=["a", "z"])
     assert read_data(path, columns=["z", "a"], lacking_ok=True).features == ("a",)
     with pytest.raises(DataError, match="2 of 2 wanted"):

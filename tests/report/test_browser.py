@@ -177,7 +177,7 @@ def test_nothing_overlaps_or_sticks_out(opened, width):
 
 @pytest.mark.parametrize("width", [1400, 390])
 def test_long_names_are_whole(make_case, chrome, width):
-    """Names of features and of clients are read from left to right; of clients, on a wide page, in two lines at most."""
+    """Names of features are read from left to right; those of clients, on a wide page, in two lines at most."""
     chrome.open(make_case("long").path, width=width)
     assert chrome.run(BOXES) == []
     if width == 1400:
