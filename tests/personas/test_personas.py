@@ -78,10 +78,12 @@ def test_analyst(tmp_path, monkeypatch):
 
 
 def test_genomics(tmp_path, monkeypatch):
-    """Patients' barcodes never become features, and do not leave."""
+    """Patients' barcodes never become features, and do not leave. GEO compresses its files; some people unpack them."""
     monkeypatch.chdir(tmp_path)
     take(*(f"GSE{k}_series_matrix.txt" for k in (1, 2, 3)))
-    Path("GSE1_series_matrix.txt.gz").write_bytes(gzip.compress(Path("GSE1_series_matrix.txt").read_bytes()))
+    packed = gzip.compress(Path("GSE1_series_matrix.txt").read_bytes())
+    Path("GSE1_series_matrix.txt").unlink()
+    Path("GSE1_series_matrix.txt.gz").write_bytes(packed)
     run_script("genomics.txt")
     assert not any(b"GSM" in path.read_bytes() for path in tmp_path.glob("*.safetensors"))
 
