@@ -108,6 +108,7 @@ class ReadOptions:
             raise OptionError(f"lowpass must be above highpass, {self.highpass:g} Hz; got {self.lowpass:g} Hz.")
         check_choice(self.reference, "reference", REFERENCES)
         check_choice(self.header, "header", HEADERS)
+        object.__setattr__(self, "channel_types", ",".join(self.types))  # EEG is eeg
         for kind in self.types:
             check_choice(kind, "channel_types", CHANNEL_TYPES)
 
@@ -176,6 +177,9 @@ READERS: dict[str, Reader] = {
     ".csv": Reader("delimited.read_delimited", "text table", _TEXT),
     ".tsv": Reader("delimited.read_delimited", "text table", _TEXT),
     ".txt": Reader("delimited.read_delimited", "text table", _TEXT),
+    ".csv.gz": Reader("delimited.read_delimited", "text table", _TEXT),
+    ".tsv.gz": Reader("delimited.read_delimited", "text table", _TEXT),
+    ".txt.gz": Reader("delimited.read_delimited", "text table", _TEXT),
     ".xlsx": Reader("excel.read_xlsx", "Excel workbook", _TEXT, extra="excel"),
     ".parquet": Reader("arrow_files.read_parquet", "parquet table", _NAMES, extra="tables"),
     ".feather": Reader("arrow_files.read_feather", "feather table", _NAMES, extra="tables"),

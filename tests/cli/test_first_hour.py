@@ -270,9 +270,11 @@ def test_12_tables_keep_to_columns(monkeypatch):
 
 
 def test_12_types_of_channels_in_capitals():
-    """EEG is eeg."""
+    """EEG is eeg, for a study too."""
     recording()
     run("local a.vhdr --channel-types EEG --components 3 -o e.safetensors")
+    run("study new --id s --from a.vhdr --components 3 -o s.json")
+    run("local a.vhdr --channel-types EEG --study s.json -o e.safetensors")
 
 
 def test_12_objects_of_other_tools_in_fit():

@@ -78,10 +78,12 @@ def test_analyst(tmp_path, monkeypatch):
 
 
 def test_genomics(tmp_path, monkeypatch):
-    """Patients' barcodes never become features, and do not leave."""
+    """Patients' barcodes never become features, and do not leave. GEO compresses its files; some people unpack them."""
     monkeypatch.chdir(tmp_path)
     take(*(f"GSE{k}_series_matrix.txt" for k in (1, 2, 3)))
-    Path("GSE1_series_matrix.txt.gz").write_bytes(gzip.compress(Path("GSE1_series_matrix.txt").read_bytes()))
+    packed = gzip.compress(Path("GSE1_series_matrix.txt").read_bytes())
+    Path("GSE1_series_matrix.txt").unlink()
+    Path("GSE1_series_matrix.txt.gz").write_bytes(packed)
     run_script("genomics.txt")
     assert not any(b"GSM" in path.read_bytes() for path in tmp_path.glob("*.safetensors"))
 
@@ -112,12 +114,15 @@ def test_fmri(tmp_path, monkeypatch):
     flipped = np.diag([-1.0, 1, 1, 1]) @ AFFINE
     save("flipped_mask.nii.gz", MASK, affine=flipped, dtype=np.uint8)
     save("flipped.nii.gz", run_of(9), affine=flipped)
-    confounds = "global_signal\ttrans_x\n" + "0.1\t0.2\n" * 60
+    confounds = "global_signal\tglobal_signal_derivative1\ttrans_x\n0.1\tn/a\t0.2\n" + "0.1\t0.0\t0.2\n" * 59
     for seed in range(3):
         folder = tmp_path / f"sub-{seed}" / "func"
         folder.mkdir(parents=True)
-        save(folder / f"sub-{seed}_task-rest_desc-preproc_bold.nii.gz", run_of(seed))
-        save(folder / f"sub-{seed}_task-rest_desc-brain_mask.nii.gz", MASK, dtype=np.uint8)
+        name = folder / f"sub-{seed}_task-rest_space-MNI152NLin2009cAsym"
+        save(f"{name}_desc-preproc_bold.nii.gz", run_of(seed))
+        Path(f"{name}_desc-preproc_bold.json").write_text('{"RepetitionTime": 2.0, "SkullStripped": false}')
+        save(f"{name}_boldref.nii.gz", run_of(seed)[..., 0])
+        save(f"{name}_desc-brain_mask.nii.gz", MASK, dtype=np.uint8)
         (folder / f"sub-{seed}_task-rest_desc-confounds_timeseries.tsv").write_text(confounds)
     run_script("fmri.txt")
     for path in tmp_path.rglob("*_timeseries.tsv"):

@@ -158,7 +158,7 @@ def test_channels_of_the_study(folder):
     table = read_data(folder / "a.edf", columns=["O2", "Cz", "Fp1"])
     assert table.features == ("O2", "Cz", "Fp1")
     np.testing.assert_allclose(table.values.sum(axis=1), 0.0, atol=1e-9)  # referenced to these three
-    with pytest.raises(DataError, match="1 of 3 wanted features are not there: 'A1'"):
+    with pytest.raises(DataError, match="1 of 3 wanted features is not there: 'A1'"):
         read_data(folder / "a.edf", columns=["O2", "Cz", "A1"])
     with pytest.raises(DataError, match=r"none of the 2 wanted channels \('E1', 'E2' \.\.\.\) is there"):
         read_data(folder / "a.edf", columns=["E1", "E2"])

@@ -67,6 +67,28 @@ def test_what_could_be_either_stops_with_both_options(tmp_path):
     assert (sample.features, len(sample.values)) == (None, 7)
 
 
+@pytest.mark.parametrize(
+    ("header", "values"),
+    [
+        ("5,17,23", RNG.integers(100, 900, (300, 3))),
+        ("0,1,2", np.vstack([[[4, 5, 6], [0, 2, 1]], RNG.integers(3, 9, (60, 3)), [[0, 0, 2], [8, 9, 8]]])),
+        ("0,1", RNG.integers(1, 9, (60, 2))),
+    ],
+)
+def test_numbers_apart_and_the_count_of_pandas_are_asked_about(tmp_path, header, values):
+    """Smaller than all below, by more than these differ; or from zero on, as no other line, over columns of codes."""
+    with pytest.raises(DataError, match=r"may name the columns or be a sample"):
+        read_data(written(tmp_path, header, values))
+    assert len(read_data(written(tmp_path, header, values), options=ReadOptions(header="yes")).values) == len(values)
+
+
+def test_the_note_on_a_header_over_an_index_shows_names_alone(tmp_path):
+    """The empty cell over the index is not among them."""
+    path = tmp_path / "a.csv"
+    path.write_text(",0,1,2,3\n" + "".join(f"{k},{a},{b},{c},{d}\n" for k, (a, b, c, d) in enumerate(SPREAD)))
+    assert any("the first line (0, 1, 2, ...) was read as the names" in note for note in read_data(path).notes)
+
+
 WAVELENGTHS = ("450", "452.5", "455", "457.5", "460", "462.5", "465", "467.5")
 
 

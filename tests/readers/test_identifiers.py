@@ -69,14 +69,14 @@ def test_content_gives_identifiers_away(column, what):
 
 
 def test_whole_numbers_of_five_digits_are_noted():
-    """Postcodes of one region repeat, the days of a spreadsheet hardly do: both may be kept, with a note."""
+    """Postcodes of one region repeat, the days of a spreadsheet hardly do."""
     assert "postcodes" in doubt(RNG.choice([10115.0, 80331.0, 20095.0], 60))
     assert "postcodes" in doubt(RNG.integers(30_000, 45_000, 60).astype(float))
     assert not doubt(RNG.integers(900, 45_000, 60).astype(float))
 
 
 def test_a_table_of_a_hospital_sends_neither_who_nor_when(tmp_path):
-    """Days as a spreadsheet counts them, postcodes and case numbers: left out, or kept with a note."""
+    """Days as a spreadsheet counts them, postcodes and case numbers, whatever they are called."""
     n = 80
     columns = {
         "Fallnummer": RNG.permutation(n) + 300,
@@ -90,8 +90,20 @@ def test_a_table_of_a_hospital_sends_neither_who_nor_when(tmp_path):
     rows = zip(*columns.values(), strict=True)
     (tmp_path / "a.csv").write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]))
     table = read_data(tmp_path / "a.csv")
-    assert table.features == ("y", "Kalium", "Alter")
-    assert any("the column 'y' was kept" in note and "five digits" in note for note in table.notes)
+    assert table.features == ("Kalium", "Alter")
+    assert any("the column 'y' was left out" in note and "five digits" in note for note in table.notes)
+    asked = read_data(tmp_path / "a.csv", keep=lambda name, why: name == "y" and "five digits" in why)
+    assert asked.features == ("y", "Kalium", "Alter")
+    assert not any("'y'" in note for note in asked.notes)  # the user has said what it is
+
+
+def test_raw_numbers_of_a_device_are_kept(tmp_path):
+    """Where most columns hold whole numbers of five digits, they are what was measured; notes say what they may be."""
+    values = RNG.integers(31_000, 34_000, (80, 3))
+    (tmp_path / "a.csv").write_text("\n".join(["left,right,middle", *(",".join(map(str, row)) for row in values)]))
+    table = read_data(tmp_path / "a.csv")
+    assert table.features == ("left", "right", "middle")
+    assert sum("was kept; it holds whole numbers of five digits" in note for note in table.notes) == 3
 
 
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "diabetes", "digits", "linnerud"])

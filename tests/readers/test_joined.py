@@ -41,8 +41,8 @@ def test_the_fit_is_that_of_all_rows(tmp_path):
 @pytest.mark.parametrize(
     ("names", "values", "complaint"),
     [
-        ("a,b,x", X, "1 of 3 wanted features are not there: 'c'"),
-        ("a,b", X[:, :2], "1 of 3 wanted features are not there: 'c'"),
+        ("a,b,x", X, "1 of 3 wanted features is not there: 'c'"),
+        ("a,b", X[:, :2], "1 of 3 wanted features is not there: 'c'"),
         ("", X[:, :2], r"3 features are wanted; the file has 2 columns"),
     ],
 )

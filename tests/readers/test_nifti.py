@@ -124,7 +124,7 @@ def test_a_study_fixes_the_voxels_and_their_order(run_file, mask_file):
     assert table.features == tuple(wanted)
     for k, name in enumerate(wanted):
         np.testing.assert_array_equal(table.values[:, k], everything.values[:, everything.features.index(name)])
-    with pytest.raises(DataError, match=r"1 of 4 wanted features are not there: '0,0,0'"):
+    with pytest.raises(DataError, match=r"1 of 4 wanted features is not there: '0,0,0'"):
         read_data(run_file, columns=[*wanted, "0,0,0"], options=ReadOptions(mask=mask_file))
     with pytest.raises(DataError, match=r"only the mask tells whether the grid is the same. Give it with --mask"):
         read_data(run_file, columns=wanted)

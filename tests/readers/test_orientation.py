@@ -66,6 +66,16 @@ def test_genes_by_samples_are_asked_about(tmp_path, corner, columns, labels):
     assert read_data(tmp_path / "a.csv", options=geo()).features == tuple(labels)
 
 
+def test_centred_genes_are_asked_about(tmp_path):
+    """Log-ratios to the mean of each gene: all rows have the mean zero, so nothing else tells them from samples."""
+    labels = [f"b{k:04d}" for k in range(40)]
+    values = RNG.laplace(size=(40, 2)) @ RNG.standard_normal((2, 12)) + RNG.normal(0, 0.3, (40, 12))
+    centred = (values - values.mean(axis=1, keepdims=True)).round(4)
+    (tmp_path / "a.csv").write_text(text_of("", list("abcdefghijkl"), labels, centred))
+    with pytest.raises(DataError, match="one feature per row"):
+        read_data(tmp_path / "a.csv")
+
+
 @pytest.mark.parametrize(
     ("corner", "columns", "labels"),
     [

@@ -83,6 +83,7 @@ def test_channels_of_bids_are_as_their_table_says(data_set, monkeypatch):
     both = contribute(["sub-01", "sub-02"], client="a", bids=True)
     assert len(both.contribution.features) == 19 - 4
     assert "left out of all files, because one marks them as bad: 'O1'." in both.notes
+    assert not any("the first file does not have" in note for note in both.notes)
     assert both.contribution.persons == 2
     values = read_files([first, second]).values
     np.testing.assert_allclose(values.mean(axis=1), 0.0, atol=1e-9)  # the reference is the average of these channels

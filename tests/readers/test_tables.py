@@ -68,7 +68,7 @@ def test_wanted_columns_in_the_wanted_order(tmp_path, name):
     np.testing.assert_array_equal(table.values, [[1.5, 7], [2.5, 3], [-3.5, 9]])
     with pytest.raises(DataError, match="'who' must hold numbers; it holds string"):
         read_data(tmp_path / name, columns=["who", "age"])
-    with pytest.raises(DataError, match="1 of 2 wanted features are not there: 'height'"):
+    with pytest.raises(DataError, match="1 of 2 wanted features is not there: 'height'"):
         read_data(tmp_path / name, columns=["height", "age"])
 
 

@@ -59,7 +59,7 @@ def test_wanted_genes_in_the_wanted_order(tmp_path, kind):
     x = numbers()
     path = write(cells(kind(x)), tmp_path / "a.h5ad")
     np.testing.assert_array_equal(read_data(path, columns=[GENES[3], "IDS"]).values, x[:, [3, 0]])
-    with pytest.raises(DataError, match="1 of 2 wanted features are not there: 'BRCA1'"):
+    with pytest.raises(DataError, match="1 of 2 wanted features is not there: 'BRCA1'"):
         read_data(path, columns=["BRCA1", "IDS"])
 
 

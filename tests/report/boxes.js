@@ -14,6 +14,8 @@ for (const el of document.body.querySelectorAll("*")) {
   const style = getComputedStyle(el);
   if (style.display !== "inline" && el.clientWidth && el.scrollWidth > el.clientWidth + 1 && !el.matches(".scroll, pre, html, body, main, .js-plotly-plot, .plot-container, .svg-container"))
     faults.push(`its text is wider than its box: ${name(el)} ${el.scrollWidth} > ${el.clientWidth}`);
+  const size = parseFloat(style.fontSize);
+  if (!el.children.length && el.textContent.trim().length > 4 && box.width < 1.5 * size && box.height > 4 * size) faults.push(`its letters stand one below the other: ${name(el)}`);
 }
 
 const common = (a, b) => ({ left: Math.max(a.left, b.left), top: Math.max(a.top, b.top), right: Math.min(a.right, b.right), bottom: Math.min(a.bottom, b.bottom) });

@@ -172,6 +172,16 @@ def make_case(tmp_path_factory):
         "images": lambda: _from_folder(folder, "images", image_contributions(), 9, ("hospital-10", "hospital-11")),
         "slices": lambda: _from_folder(folder, "slices", ball_contributions(), 5, ("scanner-5",)),
         "hostile": lambda: _from_folder(folder, "hostile", named_federation(HOSTILE_CLIENTS, HOSTILE_FEATURES), 3),
+        "long": lambda: _from_folder(
+            folder,
+            "long",
+            named_federation(
+                [f"University hospital of the town of {k}" for k in range(1, 8)],
+                [f"laboratory value number {k} (mean of three days, mmol/l)" for k in range(70)],
+                n_components=30,
+            ),
+            30,
+        ),
         "scalp": lambda: _from_folder(
             folder,
             "scalp",

@@ -175,6 +175,17 @@ def test_nothing_overlaps_or_sticks_out(opened, width):
     click(chrome, ".card .sent[open] summary")
 
 
+@pytest.mark.parametrize("width", [1400, 390])
+def test_long_names_are_whole(make_case, chrome, width):
+    """Names of features are read from left to right; those of clients, on a wide page, in two lines at most."""
+    chrome.open(make_case("long").path, width=width)
+    assert chrome.run(BOXES) == []
+    if width == 1400:
+        name = "const name = document.querySelector('#heat .pick');"
+        lines = "return name.offsetHeight / parseFloat(getComputedStyle(name).lineHeight)"
+        assert chrome.run(f"{name} {lines}") < 2.5
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(opened, axe, theme):
     """Contrast, names, headers, regions: nothing serious or critical, in either theme."""

@@ -62,7 +62,7 @@ def test_one_component_of_its_own_is_told_and_not_held_against_a_client():
     blocks[7][:, 3] = unit(rng.standard_normal((10, 1)))[:, 0]
     trust = aggregate(named(blocks), 10).trust
     assert trust.named("outlying") == ()
-    assert "1 of its 10 atoms match no component" in trust["client-07"].reason
+    assert "1 of its 10 atoms matches no component" in trust["client-07"].reason
 
 
 def test_a_client_that_matches_few_components_is_outlying():
@@ -126,7 +126,7 @@ def test_atoms_beyond_the_components_are_no_fault():
     assert len(trust.named("partial")) == 20
     assert trust.summary(10) == []
     assert "2 of its 6 atoms match no component" in trust["client-04"].reason
-    assert "1 of its 6 atoms match no component" in trust["client-00"].reason
+    assert "1 of its 6 atoms matches no component" in trust["client-00"].reason
 
 
 def test_a_missing_component_is_named():

@@ -98,7 +98,7 @@ def test_strengths_leave_where_they_are_asked_for_and_that_is_said(tmp_path, dat
 @pytest.mark.parametrize(
     ("study", "options", "complaint"),
     [
-        ({"features": [*NAMES, "f9"]}, {}, "1 of 7 wanted features are not there: 'f9'"),
+        ({"features": [*NAMES, "f9"]}, {}, "1 of 7 wanted features is not there: 'f9'"),
         ({"min_samples": 5000}, {}, "expected at least 5000 samples, got 2000"),
         ({}, {"min_samples": 3000}, "at least 3000 samples"),
         ({"n_components": 3}, {"n_components": 4}, "has 3 components; 4 were asked for"),

@@ -42,17 +42,19 @@ def test_one_feature_with_nearly_all_the_variance_is_noted_with_the_remedy(tmp_p
 
 
 def test_scales_from_a_table(tmp_path, clinic):
-    """A name and a factor in each row, in any order."""
-    (tmp_path / "scales.csv").write_text("Alter;0,1\nThrombozyten;0,00001\nKalium;2\n")
-    study, _ = new_study(tmp_path / "s.json", "lab", data=clinic[0], scales=str(tmp_path / "scales.csv"))
-    assert study.scales == (2.0, 1e-5, 0.1)
+    """A name and a factor in each row, in any order, below a header or not."""
+    table = "Alter;0,1\nThrombozyten;0,00001\nKalium;2\n"
+    for k, text in enumerate([table, f"feature;scale\n{table}"]):
+        (tmp_path / "scales.csv").write_text(text)
+        study, _ = new_study(tmp_path / f"{k}.json", "lab", data=clinic[0], scales=str(tmp_path / "scales.csv"))
+        assert study.scales == (2.0, 1e-5, 0.1)
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("Alter,0.1\nKalium,2\n", r"a row for every feature; got 2 columns, without 'Thrombozyten'"),
-        ("feature,scale\nAlter,0.1\nThrombozyten,1\nKalium,2\n", "the first is 'scale' in row 1"),
+        ("Alter,0.1\nKalium,2\n", r"a row for every feature; got 2 columns, and no row for 'Thrombozyten'"),
+        ("feature,scale\nAlter,0.1\nThrombozyten,x\nKalium,2\n", "the first is 'x' in row 3"),
         ("Alter,0\nThrombozyten,1\nKalium,2\n", "the scale of 'Alter' must be a number above 0"),
         ("Alter,1,1\nThrombozyten,1,1\nKalium,2,1\n", "got 3 columns"),
     ],

@@ -141,7 +141,8 @@ def _is_named(cells: list[str], wanted: Sequence[str] | None, header: str) -> bo
 
 def _judged(cells: list[str], below: Array, source: str) -> tuple[bool, str]:
     """Return whether a first row of numbers names the columns, and a note that says so."""
-    shown = ", ".join(cells[:3]) + (", ..." if len(cells) > 3 else "")
+    told = cells[1:] if len(cells) > 1 and not cells[0] else cells  # over an index there is nothing
+    shown = ", ".join(told[:3]) + (", ..." if len(told) > 3 else "")
     named = is_header(cells, below) if len(below) else False
     if named is None:
         raise DataError(

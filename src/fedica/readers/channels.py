@@ -147,6 +147,6 @@ def _nothing_left(
         asked, has = (", ".join(map(repr, names[:3])) for names in (list(columns), [name for name, _ in types]))
         return (
             f"{source}: none of the {len(columns)} wanted channels ({asked} ...) is there; it has {has} and so on. "
-            "Rename the channels."
+            "Rename the channels: --rename FILE."
         )
     return f"{source}: channels of type {asked} are wanted; it has {has}. Give the type with --channel-types."

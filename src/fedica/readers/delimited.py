@@ -1,4 +1,4 @@
-"""Text tables: comma, semicolon, tab or blanks; decimal comma; quoted headers; UTF-8, UTF-16 or Latin-1.
+"""Text tables: comma, semicolon, tab or blanks; decimal comma; quoted headers; UTF-8, UTF-16 or Latin-1; also gzipped.
 
 The file is passed twice: once over its bytes (encoding, number of lines), once over its cells, in blocks of rows that
 go straight into the array, so that memory stays near that of the array however large the file is. Blocks of plain
@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from fedica.errors import FormatError
 from fedica.formats import ReadOptions
@@ -55,9 +56,9 @@ def read_delimited(path: Path, columns: Sequence[str] | None, options: ReadOptio
     try:
         encoding = detect_encoding(path)
         delimiter = detect_delimiter(path, encoding.name)
-        with open(path, "rb") as stream:
+        with _opened(path) as (file, stream):
             first, blocks = _table(stream, encoding.name, delimiter)
-            told = _told(blocks, stream, Progress(path.stat().st_size, f"reading {path}"))
+            told = _told(blocks, file, Progress(path.stat().st_size, f"reading {path}"))
             return read_rows(
                 first,
                 *(told, str(path), columns, encoding.n_lines, Decimals(delimiter)),
@@ -70,9 +71,20 @@ def read_delimited(path: Path, columns: Sequence[str] | None, options: ReadOptio
         raise FormatError(f"{path}: its text is damaged ({error}). Save it as UTF-8.") from error
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Open a file; yield it, and its bytes as a stream: those that were compressed, where its name ends in .gz."""
+    with open(path, "rb") as file:
+        if path.suffix.lower() != ".gz":
+            yield file, file
+            return
+        with gzip.GzipFile(fileobj=file) as stream:
+            yield file, cast(BinaryIO, stream)
+
+
 def detect_encoding(path: Path) -> Encoding:
     """Pass over the bytes once: refuse what is not text, find its encoding, and count its lines."""
-    with open(path, "rb") as stream:
+    with _opened(path) as (file, stream):
         start = stream.read(4)
         stream.seek(0)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -83,7 +95,7 @@ def detect_encoding(path: Path) -> Encoding:
         n_lines, since_break = 1, 0
         progress = Progress(path.stat().st_size, f"looking through {path}")
         while chunk := stream.read(_CHUNK):
-            progress.done(stream.tell())
+            progress.done(file.tell())
             if encoding != "utf-16" and b"\0" in chunk:
                 raise FormatError(f"{path}: it is not text (there is a zero byte in it).")
             n_lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
@@ -106,8 +118,8 @@ def detect_delimiter(path: Path, encoding: str) -> str:
 
     Blanks separate cells only where nothing else does, and nothing but numbers stands below the first line.
     """
-    with open(path, encoding=encoding, newline="") as stream:
-        lines = list(itertools.islice(_table_lines(stream), _SNIFFED_LINES))
+    with _opened(path) as (_, stream):
+        lines = list(itertools.islice(_table_lines(_text_lines(stream, encoding)), _SNIFFED_LINES))
     for delimiter in DELIMITERS:
         try:
             widths = {len(row) for row in _rows(lines, delimiter)}
@@ -164,10 +176,10 @@ def _text_lines(stream: BinaryIO, encoding: str) -> Iterator[str]:
             text.detach()
 
 
-def _told(blocks: Iterator[Block], stream: BinaryIO, progress: Progress) -> Iterator[Block]:
+def _told(blocks: Iterator[Block], file: BinaryIO, progress: Progress) -> Iterator[Block]:
     """Pass blocks on, and tell how much of the file has been read."""
     for block in blocks:
-        progress.done(stream.tell())
+        progress.done(file.tell())
         yield block
 
 

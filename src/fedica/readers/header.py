@@ -27,7 +27,8 @@ def is_header(first: Sequence[str], below: Array) -> bool | None:
     """Tell whether a first line of numbers names the columns; ``None`` if it could be either.
 
     Names are different whole numbers. They stand over columns of fractions, or far from the values below them, or
-    they are consecutive. Fractions in equal steps, as wavelengths and frequencies are, may be names, too.
+    they are consecutive. Fractions in equal steps, as wavelengths and frequencies are, may be names, too. Numbers that
+    stand apart from all below them, and 0, 1, 2, ... where no other line is the same, could be either.
 
     Parameters
     ----------
@@ -46,9 +47,10 @@ def is_header(first: Sequence[str], below: Array) -> bool | None:
     line = np.array(cells, dtype=np.float64)
     if start or _over_fractions(rows[:, numbered]) or _far(line[numbered], rows[:, numbered]):
         return True
-    if len(cells) < 3 or not _consecutive(line) or _consecutive(rows).any():
-        return False
-    return True if len(cells) >= _CERTAIN_RUN or _outside(line[numbered], rows[:, numbered]) else None
+    if len(cells) >= 3 and _consecutive(line) and not _consecutive(rows).any():
+        return True if len(cells) >= _CERTAIN_RUN or _outside(line[numbered], rows[:, numbered]) else None
+    counted = len(cells) > 1 and np.array_equal(line, np.arange(len(cells))) and not (rows == line).all(axis=1).any()
+    return None if counted or (len(cells) >= 3 and _apart(line[numbered], rows[:, numbered])) else False
 
 
 def _in_equal_steps(cells: Sequence[str], rows: Array) -> bool | None:
@@ -86,6 +88,14 @@ def _far(line: Array, rows: Array) -> bool:
     """Whether every number is farther from the values below it than these are from each other."""
     low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
     return bool(np.all(np.maximum(low - line, line - high) > np.maximum(high - low, 1.0)))
+
+
+def _apart(line: Array, rows: Array) -> bool:
+    """Whether every number is farther from the values of its column than any two neighbours among these."""
+    ordered = np.sort(rows, axis=0)  # missing values last
+    gaps = np.nan_to_num(np.diff(ordered, axis=0)).max(axis=0, initial=0.0)
+    low, high = ordered[0], np.nanmax(rows, axis=0)
+    return bool(np.all(np.maximum(low - line, line - high) > np.maximum(gaps, 1.0)))
 
 
 def _outside(line: Array, rows: Array) -> bool:

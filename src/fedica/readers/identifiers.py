@@ -24,10 +24,13 @@ _ID = re.compile(
     r"|(.* )?(case|visit|encounter|accession|admission|hospital|nhs|insurance|passport|phone|telephone|account|medical "
     r"record|social security) (number|no|nr)|(tele)?(phone|fon)"
 )
-_POSTCODE = re.compile(r"(.* )?(zip|zip ?code|post ?code|postal code|postleitzahl|plz|code postal|codigo postal)")
+_POSTCODE = re.compile(
+    r"(.* )?(zip|zip ?code|post ?code|postal code|postleitzahl|plz|code postal|codigo postal|kod pocztowy)"
+)
 _DATE = re.compile(
     r"(.* )?(date|datetime|timestamp|dob|birthdate|birthday)|time|year|month|day|(.* )?date (of|de|du|d) .*"
-    r"|(.* )?\w*(datum|geburtstag)|gebdat|jahrgang|geburtsjahr|(.* )?naissance( .*)?|fecha( .*)?|data (di|de|do) .*"
+    r"|(.* )?\w*(datum|geburtstag)|gebdat|jahrgang|geburtsjahr|(.* )?naissance( .*)?|fecha( .*)?"
+    r"|data (di|de|do|urodzenia)( .*)?"
 )
 _SHORT = re.compile(r"cap|cep|cp|cpf|cpr|dni|nif|nie|nir|bsn|pesel|nip")
 """Abbreviations that are also something else: they count over long whole numbers alone."""

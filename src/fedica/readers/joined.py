@@ -13,7 +13,7 @@ from fedica.errors import DataError, InputError
 from fedica.progress import counting
 from fedica.readers.channels import BAD_CHANNEL
 from fedica.readers.registry import read_data
-from fedica.readers.select import NOT_WANTED
+from fedica.readers.select import NOT_WANTED, UNWANTED
 from fedica.readers.sheet import Table
 from fedica.text import list_names
 
@@ -52,9 +52,11 @@ def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = Non
     for table in tables[1:]:
         _check_alike(tables[0], table)
     counts = " + ".join(str(len(table.values)) for table in tables)
-    later = (note for table in tables[1:] for note in table.notes if columns is not None or NOT_WANTED not in note)
-    notes = dict.fromkeys((*tables[0].notes, *later))
-    new = [name for table in tables[1:] for name in table.left_out if name not in first.left_out]
+    later = (
+        note for table in tables[1:] for note in _notes(table, bad) if columns is not None or NOT_WANTED not in note
+    )
+    notes = dict.fromkeys((*_notes(tables[0], bad), *later))
+    new = [name for table in tables[1:] for name in table.left_out if name not in (*first.left_out, *bad)]
     if columns is None and new:
         notes[f"left out because the first file does not have them: {list_names(list(dict.fromkeys(new)))}."] = None
     if bad:
@@ -74,6 +76,12 @@ def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = Non
         n_files=len(tables),
         persons=frozenset(persons) if all(table.persons is not None for table in tables) else None,
     )
+
+
+def _notes(table: Table, bad: Sequence[str]) -> Sequence[str]:
+    """Return the notes on a file, without one that lists no other columns than channels that are bad elsewhere."""
+    unwanted = {name for name, why in table.left_out.items() if why == UNWANTED}
+    return [note for note in table.notes if NOT_WANTED not in note or not unwanted <= set(bad)]
 
 
 def _check_alike(first: Table, table: Table) -> None:

@@ -26,6 +26,8 @@ _FEATURE_COLUMN = re.compile(
 )
 """Names of a column of labels that are features."""
 _MOST = 0.8
+_ZERO = 1e-3
+"""Means below this share of the spread are zero: tables are rounded."""
 
 
 def transposed(sheet: Sheet, source: str) -> Sheet:
@@ -77,9 +79,13 @@ def _mostly(pattern: re.Pattern[str], names: Iterable[str]) -> bool:
 
 
 def _rows_differ_most(sheet: Sheet) -> bool:
-    """Whether rows with names differ in their means by more than columns do: genes do, people and times do not."""
+    """Whether rows with names differ in their means by more than columns do: genes do, people and times do not.
+
+    Where each row has the mean zero, and columns have not, the rows were centred, as features are.
+    """
     labels = sheet.labels or ()
     if sheet.values.shape[1] < 2 or all(map(str.isdigit, labels)) or _mostly(DATE, labels):
         return False
     values = np.nan_to_num(np.asarray(sheet.values, dtype=np.float64))
-    return bool(np.var(values.mean(axis=1)) > np.var(values.mean(axis=0)))
+    centred = [bool(np.all(np.abs(values.mean(axis=axis)) <= _ZERO * values.std())) for axis in (0, 1)]
+    return centred == [False, True] or bool(np.var(values.mean(axis=1)) > np.var(values.mean(axis=0)))

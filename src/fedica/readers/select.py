@@ -18,6 +18,7 @@ from fedica.text import list_names
 Keep = Callable[[str, str], bool]
 """From the name of a column that does not look like a feature, and the reason, to whether it is kept."""
 
+UNWANTED = "not wanted"
 NOT_WANTED = "left out because they are not wanted"
 _BLOCK_NUMBERS = 4_000_000
 
@@ -61,10 +62,11 @@ def _by_name(sheet: Sheet, source: str, columns: Sequence[str], *, lacking_ok: b
             raise DataError(f"{source}: the column {name!r} must hold numbers; it holds {sheet.left_out[name]}.")
     place, asked = {name: k for k, name in enumerate(names)}, set(columns)
     lacking = [name for name in columns if name not in place and name not in sheet.unusable]
+    are = "is" if len(lacking) == 1 else "are"
     if lacking and (not lacking_ok or len(lacking) == len(columns)):
         others = [name for name in (*names, *sheet.left_out) if name not in asked]
         raise DataError(
-            f"{source}: {len(lacking)} of {len(columns)} wanted features are not there: {list_names(lacking)}. "
+            f"{source}: {len(lacking)} of {len(columns)} wanted features {are} not there: {list_names(lacking)}. "
             + (likely_names(lacking, others) or (f"It has, among others, {list_names(others)}. " if others else ""))
             + "Rename the columns (--rename FILE); or list those that you have in a file, for fedica local --features."
         )
@@ -74,8 +76,8 @@ def _by_name(sheet: Sheet, source: str, columns: Sequence[str], *, lacking_ok: b
     rest = [name for name in (*names, *sheet.left_out) if name not in asked]
     notes = [f"{NOT_WANTED}: {list_names(rest)}."] if rest else []
     if lacking:
-        notes.append(f"{len(lacking)} of {len(columns)} features are not there: {list_names(lacking)}.")
-    return values, wanted, dict.fromkeys(rest, "not wanted"), tuple(notes)
+        notes.append(f"{len(lacking)} of {len(columns)} features {are} not there: {list_names(lacking)}.")
+    return values, wanted, dict.fromkeys(rest, UNWANTED), tuple(notes)
 
 
 def likely_names(lacking: Sequence[str], names: Sequence[str]) -> str:
@@ -92,24 +94,38 @@ def _without_suspects(sheet: Sheet, keep: Keep | None) -> _Chosen:
     """Leave out columns that look like identifiers or dates, with a note each."""
     left_out = dict(sheet.left_out)
     names = sheet.names or tuple(f"column {k + 1}" for k in range(sheet.values.shape[1]))
+    suspects = {} if sheet.measured else _suspects(sheet)
     kept = []
     for k, name in enumerate(names):
         if _is_empty(sheet.values[:, k]):
             left_out[name] = "no value in any row"
-            continue
-        why = "" if sheet.measured else suspicion(name if sheet.names else "", sheet.values[:, k], first=k == 0)
-        if why and not (keep is not None and keep(name, why)):
+        elif (why := suspects.get(k, "")) and not (keep is not None and keep(name, why)):
             left_out[name] = why
         else:
             kept.append(k)
     values = sheet.values if len(kept) == len(names) else sheet.values[:, kept]
     notes = _left_out_notes(left_out)
-    notes += [] if sheet.measured else _doubts([(names[k], sheet.values[:, k]) for k in kept])
+    notes += [] if sheet.measured else _doubts([(names[k], sheet.values[:, k]) for k in kept if k not in suspects])
     if set(left_out) - set(sheet.left_out):
         notes.append(
             "to keep a column that was left out, list the columns to use in a file, for fedica local --features."
         )
     return values, tuple(names[k] for k in kept) if sheet.names else None, left_out, tuple(notes)
+
+
+def _suspects(sheet: Sheet) -> dict[int, str]:
+    """Return the places of the columns that are no features, and why.
+
+    Whole numbers of five digits are postcodes or days where most columns are something else: raw numbers of a device
+    come in many columns.
+    """
+    columns = range(sheet.values.shape[1])
+    names = sheet.names or ("",) * len(columns)
+    whys = [suspicion(names[k], sheet.values[:, k], first=k == 0) for k in columns]
+    doubts = {k: why for k in columns if not whys[k] and (why := identifiers.doubt(sheet.values[:, k]))}
+    if 2 * len(doubts) >= sum(not why for why in whys):
+        doubts = {}
+    return {k: why for k, why in enumerate(whys) if why} | doubts
 
 
 def _is_empty(column: NDArray[Any]) -> bool:
@@ -125,7 +141,7 @@ def _left_out_notes(left_out: dict[str, str]) -> list[str]:
     return [
         f"the column {names[0]!r} was left out: it holds {why}."
         if len(names) == 1
-        else f"{len(names)} columns were left out: {list_names(names)} hold {why}."
+        else f"{len(names)} columns were left out: each of {list_names(names)} holds {why}."
         for why, names in by_reason.items()
     ]
 

@@ -123,7 +123,9 @@ def _lacks(numbers: Numbers) -> str:
 
 
 def _unmatched(numbers: Numbers) -> str:
-    return f"; {UNMATCHED}".format_map(numbers) if numbers.get("n_unmatched") else ""
+    n_unmatched = numbers.get("n_unmatched")
+    match = "matches" if n_unmatched == 1 else "match"
+    return f"; {n_unmatched} of its {numbers['n_atoms']} atoms {match} no component" if n_unmatched else ""
 
 
 def _copies(numbers: Numbers) -> str:
@@ -163,7 +165,6 @@ def _no_match(numbers: Numbers) -> str:
     return f"none of its {counted(numbers['n_atoms'], 'atom')} matches a component"
 
 
-UNMATCHED = "{n_unmatched} of its {n_atoms} atoms match no component"
 BESIDES = (_lacks, _unmatched, _copies)
 VERDICT_KINDS = {
     "agrees": Wording("agrees with the components", _likeness, BESIDES),

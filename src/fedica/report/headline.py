@@ -20,8 +20,8 @@ _SOURCES = {
     "given": "The number of components, {r}, was given.",
     "clients": "{r} components: more than half of the clients sent this number of atoms, and these match.",
     "spectrum": "{r} components: there the spectrum has its largest gap.",
-    "shuffled": "{r} components: so many directions are shared more than by clients whose features are shuffled.",
-    "replication": "{r} components: so many are found anew in either half of the clients.",
+    "shuffled": "{r} components: this many directions are shared, more closely than by chance (shuffled features).",
+    "replication": "{r} components: each is found again in either half of the clients.",
     "support": "{r} components: what one client alone saw, or half as many as usual, was left out.",
 }
 

@@ -235,7 +235,7 @@ def _likeness_text(trust: Trust) -> str:
     """Return the text alternative of the histogram."""
     likeness = assigned_likeness(trust)
     if likeness.size == 0:
-        return "No atom is alike a component."
+        return "No atom matches a component."
     low, median, high = np.quantile(likeness, (0.1, 0.5, 0.9))
     return f"Likeness of atoms to their components: median {median:.2f}, from {low:.2f} (10%) to {high:.2f} (90%)."
 

@@ -231,8 +231,8 @@ def check_study(public: PublicAggregate, study: Study | None) -> None:
     """Refuse an aggregate of another study, or one whose study is not given."""
     if public.terms.study is not None and study is None:
         raise InputError(
-            f"the aggregate belongs to study {public.terms.study!r}, whose scales the data must be multiplied by. "
-            "Give the study's file with --study."
+            f"the aggregate belongs to study {public.terms.study!r}, which says how data is prepared and scaled. Give "
+            "the study's file with --study."
         )
     if study is not None and public.terms.study not in (None, study.id):
         raise InputError(f"the aggregate belongs to study {public.terms.study!r}; {study.id!r} was given.")

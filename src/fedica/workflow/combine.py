@@ -270,10 +270,10 @@ def _withheld_notes(result: Aggregate, min_support: int) -> tuple[str, ...]:
     n_withheld, r = int((~published(result, min_support)).sum()), result.n_components
     if not n_withheld:
         return ()
+    which = ("is", "in it") if n_withheld == 1 else ("are", "in each of them")
     return (
-        f"{n_withheld} of {counted(r, 'component')} {'is' if n_withheld == 1 else 'are'} withheld from the clients: in "
-        f"each of them fewer than {min_support} "
-        "clients count, so it could be one client's own atom. --min-support 1 publishes everything.",
+        f"{n_withheld} of {counted(r, 'component')} {which[0]} withheld from the clients: {which[1]} fewer than "
+        f"{min_support} clients count, so it could be one client's own atom. --min-support 1 publishes everything.",
     )
 
 

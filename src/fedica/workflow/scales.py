@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedica.arrays import Array, PathLike, check_number
-from fedica.errors import FormatError, OptionError
+from fedica.errors import DataError, FormatError, OptionError
 from fedica.readers import ReadOptions, read_data
 from fedica.text import list_names
 
@@ -22,14 +22,18 @@ DOMINANT = 0.99
 
 
 def read_scales(path: PathLike, features: Sequence[str]) -> tuple[float, ...]:
-    """Return the factor of each feature from a text table without a header: its name, and its factor, in each row."""
-    table = read_data(path, options=ReadOptions(transpose=True, header="no"))
+    """Return the factor of each feature from a text table: its name, and its factor, in each row; a header may be."""
+    try:
+        table = read_data(path, options=ReadOptions(transpose=True, header="no"))
+    except DataError:  # the first line is no number
+        table = read_data(path, options=ReadOptions(transpose=True, header="yes"))
     factors = dict(zip(table.features or (), table.values[0].tolist(), strict=False))
     lacking = [name for name in features if name not in factors]
     if lacking or len(table.values) != 1:
         raise FormatError(
             f"{path}: a table of scales has two columns, the name of a feature and its factor, and a row for every "
-            f"feature; got {len(table.values) + 1} columns" + (f", without {list_names(lacking)}." if lacking else ".")
+            f"feature; got {len(table.values) + 1} columns"
+            + (f", and no row for {list_names(lacking)}." if lacking else ".")
         )
     return tuple(check_number(factors[name], f"{path}: the scale of {name!r}", above=0) for name in features)
 
