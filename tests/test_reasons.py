@@ -56,6 +56,8 @@ FACTS = {
     "owner": "b",
     "suffix": ".safetensors",
     "refines": "0123456789ab",
+    "component": 9,
+    "n_components": 4,
 }
 HALF = "A value holds when more than half of all clients declare it."
 LACKS = "; lacks components 1, 4; 2 of its 10 atoms match no component"

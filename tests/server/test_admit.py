@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +44,26 @@ def test_names_decide_on_no_tie():
     )
     assert np.array_equal(one.atoms.whole(), other.atoms.whole())
     assert np.array_equal(one.n_samples, other.n_samples)
+
+
+def test_names_decide_on_no_tie_of_strengths():
+    """Two clients of the same atoms and samples: what else they send decides, and names never."""
+    atoms = np.eye(4)[:, :2]
+    sent = [
+        {"gram": np.eye(2)},
+        {"gram": 2 * np.eye(2)},
+        {"gram": 2 * np.eye(2), "noise_floor": 0.5},
+        {"uncertain": [0]},
+        {"uncertain": [1]},
+        {},
+    ]
+    one, other = (
+        admit([Contribution(name, atoms, 10, **own) for name, own in zip(names, sent, strict=True)])
+        for names in ("abcdef", "fedcba")
+    )
+    assert [g is None or g.tolist() for g in one.grams] == [g is None or g.tolist() for g in other.grams]
+    assert one.noise_floors == other.noise_floors
+    assert one.uncertain.tolist() == other.uncertain.tolist()
 
 
 def test_swapping_names_changes_no_bit_of_the_result(make_federation):
@@ -183,6 +204,9 @@ def test_two_that_name_features_do_not_outvote_twenty_that_name_none(may_lack_fe
     assert {x.client for x in screened.rejected} == {"few-0", "few-1", "short"}
 
 
+PREPARED = {"reference": "average"}
+
+
 class TestWithAStudy:
     """No set of fewer than half of the clients can refuse an honest client, stop the run, or set a term."""
 
@@ -199,25 +223,63 @@ class TestWithAStudy:
         {"features": ["z", "y", "x"]},
         {"d": 4},
         {"d": 2, "features": ["x", "y"]},
+        {"gram": 1e300 * np.eye(2), "noise_floor": 1e300},
+        {"gram": np.zeros((2, 2)), "noise_floor": 0.0},
+        {"gram": np.ones((2, 2))},
+        {"uncertain": (0, 1)},
+        {"persons": 10**17},
+        {"serial": 10**17},
+        {"n_samples": 10**17},
+        {"n_samples": None},
+        {"preprocessing": {"reference": "REST"}},
+        {"preprocessing": None},
+        {"solver": "other", "extra": {"note": "x" * 60_000}},
     )
-    HONEST = ({}, {"grid": "2 mm"}, {"features": ["x", "y", "z"]}, {"features": ["z", "x", "y"]}, {"mixing": "general"})
+    HONEST = (
+        {},
+        {"grid": "2 mm"},
+        {"features": ["x", "y", "z"]},
+        {"features": ["z", "x", "y"]},
+        {"mixing": "general"},
+        {"gram": np.eye(2), "noise_floor": 0.1, "uncertain": (1,)},
+        {"persons": 3, "serial": 2, "reference": "average"},
+    )
 
-    @given(data=st.data(), n_hostile=st.integers(1, 5), may_lack_features=st.booleans())
-    @settings(max_examples=100, deadline=None)
-    def test_a_hostile_minority_changes_nothing_for_the_others(self, data, n_hostile, may_lack_features):
+    def test_every_field_has_a_lie(self):
+        """A field that contributions get later is not forgotten here."""
+        assert {"client", "atoms"} | {name for lie in self.LIES for name in lie} >= CONTRIBUTION_FIELDS.keys()
+
+    @given(
+        data=st.data(),
+        n_hostile=st.integers(1, 5),
+        may_lack_features=st.booleans(),
+        other_preprocessing=st.sampled_from([None, "name", "refuse"]),
+        spatial=st.booleans(),
+    )
+    @settings(max_examples=100)
+    def test_a_hostile_minority_changes_nothing_for_the_others(
+        self, data, n_hostile, may_lack_features, other_preprocessing, spatial
+    ):
         """Whatever a minority declares, in whatever combination."""
+        study = replace(
+            self.STUDY,
+            independence="features" if spatial else "samples",
+            preprocessing=None if other_preprocessing is None else PREPARED,
+            other_preprocessing=other_preprocessing,
+        )
         lies = st.lists(st.sampled_from(self.LIES), max_size=4).map(lambda some: dict(ChainMap(*some)))
         hostile = [self.client(f"hostile-{k}", data.draw(lies)) for k in range(n_hostile)]
         n_honest = data.draw(st.integers(n_hostile + 1, 8))
         honest = [self.client(f"honest-{k}", data.draw(st.sampled_from(self.HONEST))) for k in range(n_honest)]
         everyone = data.draw(st.permutations([*hostile, *honest]))
-        screened = screen(everyone, study=self.STUDY, may_lack_features=may_lack_features)
+        screened = screen(everyone, study=study, may_lack_features=may_lack_features)
         kept = {c.client: c for c in screened.contributions}
         assert {c.client for c in honest} <= kept.keys()
+        assert all(any(refused is sent for sent in everyone) for refused, _ in screened.refused)  # as they came
         assert screened.features == ("x", "y", "z")
         filled = fill_features(screened.contributions, features=screened.features, n_components=2)
         terms = aggregate(filled.contributions, 2).terms  # nothing is refused any more
-        assert (terms.study, terms.independence, terms.mixing) == ("s", "samples", "general")
+        assert (terms.study, terms.independence, terms.mixing) == ("s", study.independence, "general")
         assert all(c.grid in (None, "2 mm") for c in screened.contributions)
 
     @staticmethod
@@ -227,7 +289,7 @@ class TestWithAStudy:
         named = {k: v for k, v in declared.items() if k != "d"}
         if "features" in named and len(named["features"]) != d:
             del named["features"]
-        return contribution(name, d=d, **{"study": "s", **named})
+        return contribution(name, d=d, **{"study": "s", "preprocessing": PREPARED, **named})
 
 
 def test_no_majority_is_not_guessed():
@@ -312,7 +374,8 @@ def test_two_different_messages_under_one_name_are_both_refused():
 def test_the_same_atoms_on_other_terms_are_another_message():
     """Which of the two counts would otherwise depend on which arrived first."""
     strengths = {"gram": np.eye(contribution("a").n_atoms), "noise_floor": 0.1}
-    for twin in (contribution("a", grid="3 mm"), contribution("a", **strengths)):
+    others = ({"grid": "3 mm"}, strengths, {"uncertain": [0]}, {"reference": "average"})
+    for twin in (contribution("a", **other) for other in others):
         for order in ([contribution("a"), twin], [twin, contribution("a")]):
             assert [x.kind for x in screen([*order, contribution("b")]).rejected] == ["duplicate-name"]
 

@@ -14,6 +14,7 @@ from fedica.local import LocalICA
 from fedica.matching import match
 from fedica.records import AtomArray, Contribution
 from fedica.server import admit, aggregate
+from fedica.server.group import choose_n_directions
 from fedica.server.group import spans as spans_module
 from fedica.server.group.spans import spans_of
 
@@ -190,6 +191,18 @@ def test_a_direction_that_only_a_minority_plants_is_no_component(truth, clients)
     assert np.abs(planted[:, -1] @ result.mixing).max() < 0.2
     assert likeness(result, truth) > likeness(aggregate(clients, R, method="group"), truth) - 0.01
     assert result.options["n_plain_projectors"] == 3
+
+
+def test_a_client_with_a_map_for_every_feature_does_not_decide_on_the_number(clients, monkeypatch):
+    """Nor does it stop the choice: neither by what it shows, nor by what memory its maps would take."""
+    wanted = aggregate(clients[1:], method="group").n_components
+    whole = replace(clients[0], atoms=np.eye(D), gram=None, noise_floor=None)
+    monkeypatch.setattr(spans_module, "MAX_HELD_BYTES", 8 * D * sum(c.n_atoms for c in clients))
+    looked, leading = [], spans_module.Spans.leading
+    monkeypatch.setattr(spans_module.Spans, "leading", lambda own, w, q: looked.append(q) or leading(own, w, q))
+    admitted = admit([whole, *clients[1:]])
+    assert choose_n_directions(admitted, np.ones(K)) == wanted
+    assert max(looked) == 2 * max(c.n_atoms for c in clients[1:])
 
 
 def test_copies_of_one_client_have_one_vote(clients):

@@ -118,6 +118,39 @@ def test_too_few_or_unknown_features_are_refused_by_name(clients):
     assert len(filled.contributions) + len(filled.rejected) == len(whole)
 
 
+def test_who_has_all_features_in_another_order_keeps_its_strengths(clients):
+    """Though another client lacks a feature: otherwise one client decided that the others' strengths do not count."""
+    whole = [replace(partial(c, range(D)), gram=np.eye(R), noise_floor=1.0) for c in clients.clients]
+    turned = [cut(c, np.arange(D)[::-1]) for c in whole[1:]]
+    short = cut(whole[0], np.arange(1, D))
+    filled = fill_features([short, *turned], features=NAMES, n_components=R).contributions
+    assert [c.client for c in filled if c.gram is None] == [short.client]
+    plain = {c.client: c.atoms for c in fill_features([short, *whole[1:]], features=NAMES).contributions}
+    assert all(np.array_equal(c.atoms, plain[c.client]) for c in filled if c.gram is not None)
+
+
+def test_a_client_that_shares_no_feature_with_the_core_stops_nobody(clients):
+    """Two clients have the other half of the features: nothing tells which of their atoms is which component."""
+    whole = [partial(c, range(D)) for c in clients.clients]
+    few = [cut(c, np.arange(6)) for c in whole[:1]] + [cut(c, np.arange(6, D)) for c in whole[1:3]]
+    filled = fill_features([*few, *whole[3:]], features=NAMES, n_components=R)
+    assert len(filled.contributions) == len(whole)
+    assert error(aggregate(filled.contributions, R).mixing, clients.mixing) < 0.1
+
+
+def test_a_client_with_half_of_the_features_stops_nobody(clients):
+    """Clients know three of the components each: the core keeps as many features as there are components in all."""
+    rng = np.random.default_rng(1)
+    truth = np.linalg.qr(rng.standard_normal((D, 8)))[0]
+    known = [truth[:, rng.permutation(8)[:3]] for _ in clients.clients]
+    whole = [
+        replace(partial(c, range(D)), atoms=own + 0.01 * rng.standard_normal(own.shape))
+        for c, own in zip(clients.clients, known, strict=True)
+    ]
+    filled = fill_features([cut(whole[0], np.arange(6)), *whole[1:]], features=NAMES, n_components=8)
+    assert aggregate(filled.contributions, 8).n_components == 8
+
+
 def test_a_hostile_client_with_few_features_spoils_nothing(clients):
     """It cannot shrink what the others have in common."""
     whole = [partial(c, range(D)) for c in clients.clients]

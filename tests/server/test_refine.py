@@ -11,6 +11,7 @@ from sklearn.decomposition import FastICA
 from fedica import Contribution, LocalICA, Scores, aggregate, refine, score
 from fedica.errors import ContributionError, InputError
 from fedica.evaluate import recovery_error
+from fedica.records import fingerprints
 from fedica.server.refinement.pooled import Pooled
 from fedica.server.refinement.steps import Statistics, on_common_scale, steps_of
 from fedica.simulate import federation
@@ -260,8 +261,65 @@ def test_scores_of_another_aggregate_are_refused(weak, first, strong_first):
 def test_every_client_sends_one(weak, first):
     """Two messages of one name are refused both: nobody knows which is whose."""
     scores = scores_of(weak, first)
-    with pytest.raises(ContributionError, match="more than one second message"):
+    with pytest.raises(ContributionError, match="sent different second messages"):
         refine(first, [*scores, replace(scores[0], n_samples=10**6)])
+
+
+def test_the_same_message_twice_counts_once(weak, first):
+    """Whoever sends a client's message again knocks nobody out."""
+    scores = scores_of(weak, first)
+    again = refine(first, [*scores, replace(scores[0]), replace(scores[1])])
+    assert np.array_equal(again.mixing, refine(first, scores).mixing)
+    assert again.rejected == ()
+
+
+def test_many_messages_of_one_client_do_not_decide_what_is_refined(weak, first):
+    """They refine the first columns alone, and are more than all others together."""
+    scores = scores_of(weak, first)
+    short = replace(
+        scores[0],
+        refines=fingerprints(first.mixing)[R - 2],
+        components=range(R - 1),
+        **{name: getattr(scores[0], name)[: R - 1] for name in ("scale", "slopes")},
+        **{name: getattr(scores[0], name)[: R - 1, : R - 1] for name in ("covariance", "products")},
+    )
+    many = [replace(short, n_samples=n) for n in range(100, 200)]
+    refined = refine(first, [*many, *scores[1:]], on_bad="reject")
+    assert {x.client for x in refined.rejected} == {scores[0].client}
+    assert np.array_equal(refined.mixing, refine(first, scores[1:]).mixing)
+
+
+def test_components_that_the_aggregate_does_not_have_are_refused(weak, first):
+    """By name; the others count."""
+    scores = scores_of(weak, first)
+    beyond = replace(scores[0], components=(0, 1, 2, 99))
+    refined = refine(first, [beyond, *scores[1:]], on_bad="reject")
+    assert [(x.client, x.kind) for x in refined.rejected] == [(beyond.client, "unknown-component")]
+    with pytest.raises(ContributionError, match="is of component 99, and the aggregate has 4"):
+        refine(first, [beyond, *scores[1:]])
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"scale": np.full(R, 1e300)},
+        {"scale": np.full(R, 5e-324)},
+        {"covariance": 1e300 * np.eye(R)},
+        {"covariance": 1e4 * np.eye(R)},
+        {"covariance": 1e300 * np.eye(R), "scale": np.full(R, 1e300), "n_samples": 10**17},
+        {"covariance": np.zeros((R, R)), "products": np.zeros((R, R))},
+        {"slopes": np.zeros(R)},
+    ],
+)
+@pytest.mark.parametrize("n_hostile", [1, 8, 16])
+def test_numbers_that_a_minority_makes_up_count_for_nothing(weak, first, lie, n_hostile):
+    """Up to 16 of 40 clients: the answer is that of the others alone, to rounding."""
+    scores = scores_of(weak, first)
+    refined = refine(first, [*(replace(one, **lie) for one in scores[:n_hostile]), *scores[n_hostile:]])
+    honest = refine(first, scores[n_hostile:])
+    assert refined.refinement.counted == honest.refinement.counted
+    np.testing.assert_allclose(refined.mixing, honest.mixing, atol=1e-9)
+    np.testing.assert_allclose(refined.scale, honest.scale, rtol=1e-9)
 
 
 def test_nothing_to_refine_with(first):

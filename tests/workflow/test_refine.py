@@ -157,6 +157,27 @@ def test_only_trusted_signatures_count(fed, place, second, tmp_path):
         refine_result(place / "result", second, trust_keys=keys)
 
 
+def test_an_older_signed_second_message_does_not_knock_a_client_out(fed, place, second, tmp_path):
+    """A client corrects its message in place: the number counts up, the highest counts, and that is said."""
+    keys, name, other = tmp_path / "keys", fed.clients[0].name, fed.clients[1].name
+    private = {client: keygen(client, keys)[0] for client in (name, other)}
+    files = {client: second / f"{client}.safetensors" for client in (name, other)}
+    for client, file in files.items():
+        send_scores(place / "result", place / f"{client}.csv", file, key=private[client])
+    old = files[name].read_bytes()
+    again = send_scores(place / "result", place / f"{name}.csv", files[name], key=private[name])
+    assert (again.data, again.scores.serial) == (old, None)  # equal inputs, equal bytes
+    corrected = send_scores(place / "result", place / f"{other}.csv", files[name], client=name, key=private[name])
+    assert (corrected.scores.serial, read_scores(files[name]).serial) == (1, 1)
+    (second / "zz-older.safetensors").write_bytes(old)
+    options = {"trust_keys": keys, "min_clients": 1}
+    combined = refine_result(place / "result", second, **options)
+    assert combined.aggregate.refinement.counted == (name, other)
+    assert f"client {name!r} sent messages of 2 different numbers: number 1, the highest, counts." in combined.notes
+    told = send_scores(place / "result", place / f"{name}.csv", second / "x.safetensors", client=name, serial=7)
+    assert told.scores.serial == 7
+
+
 def test_hostile_messages_do_not_count(fed, place, second):
     """Three of twelve clients score data of another mixing matrix; nobody else is left out."""
     public = read_folder(place / "result").public

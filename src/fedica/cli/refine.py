@@ -30,6 +30,9 @@ def refine(
     drop_missing: Annotated[bool, Option("--drop-missing", help="Drop rows with missing values.")] = False,
     options: ReadOptions,
     key: Annotated[Path | None, option("FILE", "Private key to sign with, from keygen.")] = None,
+    serial: Annotated[
+        int | None, option("N", "Number of this message; by default one more than FILE has, if it is replaced.", min=0)
+    ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would leave, and write nothing.")] = False,
     out: Output,
 ) -> None:
@@ -51,6 +54,7 @@ def refine(
             components=component,
             drop_missing=drop_missing,
             key=key,
+            serial=serial,
             options=options,
             write=not dry_run,
             progress=out.progress,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedica.arrays import Array, PathLike
-from fedica.errors import FormatError
+from fedica.errors import FormatError, InputError
 from fedica.exchange.field_values import read_value, write_value
 from fedica.exchange.files import read_bounded, write_atomic
 from fedica.exchange.format import Container, FileKind, common_metadata, declared, require_tensor
@@ -26,6 +27,8 @@ TENSORS = {"scale": 1, "covariance": 2, "products": 2, "slopes": 1}
 """The tensors of a file, all F64, and how many dimensions each has."""
 FORMS = {"n_samples": Form.WHOLE_NUMBER, "components": Form.WHOLE_NUMBERS, "refines": Form.TEXT}
 """The metadata that every file has, besides ``client`` and ``nonlinearity``."""
+SERIAL = {"serial": Form.WHOLE_NUMBER}
+"""What a file may have."""
 
 
 def write_scores(scores: Scores, path: PathLike, *, key: SigningKey | None = None) -> None:
@@ -74,6 +77,21 @@ def scores_from_bytes(data: bytes, *, source: str = "scores", trusted: TrustedKe
     return read_message(data, SCORES, _scores, source=source, trusted=trusted)[0]
 
 
+def next_scores_serial(scores: Scores, path: PathLike) -> int | None:
+    """Return the number of a second message that replaces the client's last one for the same aggregate in a file.
+
+    As `next_serial` does of contributions: the same number if it says the same, ``None`` if the file is not such a one.
+    """
+    try:
+        last = read_scores(path)
+    except InputError:
+        return None
+    if (last.client, last.refines) != (scores.client, scores.refines):
+        return None
+    same = scores_to_bytes(replace(scores, serial=last.serial)) == scores_to_bytes(last)
+    return last.serial if same else (last.serial or 0) + 1
+
+
 def read_second_messages(
     paths: PathLike | Iterable[PathLike], *, trusted: TrustedKeys | None = None
 ) -> Iterator[tuple[Path, Scores] | Rejection]:
@@ -89,7 +107,8 @@ def _content(scores: Scores) -> tuple[dict[str, str], dict[str, Array]]:
     """Return the metadata and the tensors of a file."""
     told = declared({"client": scores.client, "study": scores.study, "nonlinearity": NONLINEARITY})
     who = f"client {scores.client!r}"
-    values = {name: write_value(form, getattr(scores, name), f"{who}: {name}") for name, form in FORMS.items()}
+    forms = FORMS if scores.serial is None else {**FORMS, **SERIAL}
+    values = {name: write_value(form, getattr(scores, name), f"{who}: {name}") for name, form in forms.items()}
     return {**common_metadata(SCORES), **told, **values}, {name: getattr(scores, name) for name in TENSORS}
 
 
@@ -106,7 +125,8 @@ def _scores(container: Container, client: str) -> Scores:
             f"{source}: a second message is made with the nonlinearity {NONLINEARITY!r}; "
             f"got {metadata['nonlinearity'][:40]!r}."
         )
-    values: dict[str, Any] = {n: read_value(f, metadata[n], f"client {client!r}: {n}") for n, f in FORMS.items()}
+    forms = FORMS if "serial" not in metadata else {**FORMS, **SERIAL}
+    values: dict[str, Any] = {n: read_value(f, metadata[n], f"client {client!r}: {n}") for n, f in forms.items()}
     for name, n_dimensions in TENSORS.items():
         values[name] = require_tensor(container, name, "F64", n_dimensions)
     return Scores(client, **values, study=metadata.get("study"))

@@ -270,7 +270,11 @@ REJECTION_KINDS = {
         "client {client!r}: its second message refines another aggregate (fingerprint {refines}). Re-run fedica refine "
         "with the aggregate that is to be refined."
     ),
-    "duplicate-scores": Wording("client {client!r} sent more than one second message; every client sends one."),
+    "unknown-component": Wording(
+        "client {client!r}: its second message is of component {component}, and the aggregate has {n_components}, "
+        "from 0 on. Re-run fedica refine."
+    ),
+    "duplicate-scores": Wording("client {client!r} sent different second messages; every client sends one."),
     "other-study": Wording(_other_study),
     "term-differs": Wording(_term_differs),
     "other-preprocessing": Wording(_other_preprocessing),

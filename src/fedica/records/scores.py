@@ -93,6 +93,8 @@ class Scores:
         E[g'(y)].
     study : str, optional
         Id of the study.
+    serial : int, optional
+        Number of this message among those of the same client for the same aggregate.
 
     Raises
     ------
@@ -112,6 +114,7 @@ class Scores:
     slopes: Array = field(metadata=checked(_check_vector))
     _: KW_ONLY
     study: str | None = field(default=None, metadata=checked(checks.check_name))
+    serial: int | None = field(default=None, metadata=checked(checks.check_natural))
 
     def __post_init__(self) -> None:
         try:

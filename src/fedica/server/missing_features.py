@@ -21,7 +21,7 @@ import numpy as np
 from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks import columns_of
 from fedica.records import Contribution, Rejection
-from fedica.server.admission import AgreedFeatures, Refused, common_features, with_enough_features
+from fedica.server.admission import AgreedFeatures, Refused, Screened, common_features, with_enough_features
 from fedica.server.aggregate import aggregate
 from fedica.server.assign import assign_atoms
 
@@ -114,6 +114,13 @@ def fill_features(
     return Filled(tuple(kept), wanted, lacking, surplus, tuple(rejection for _, rejection in refused))
 
 
+def strengths_to_use(screened: Screened) -> list[Array | None]:
+    """Return the strengths of each client that `fill_features` leaves: those of other features are not of these."""
+    wanted = None if screened.features is None else set(screened.features)
+    complete = [wanted is None or c.features is None or set(c.features) == wanted for c in screened.contributions]
+    return [c.gram if whole else None for c, whole in zip(screened.contributions, complete, strict=True)]
+
+
 def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contribution, BoolArray]:
     """Put a client's rows where they belong, zero where it has none; say which rows it has."""
     if contribution.features is None or contribution.features == wanted:
@@ -122,6 +129,8 @@ def _place(contribution: Contribution, wanted: tuple[str, ...]) -> tuple[Contrib
     have = np.array([name in place for name in wanted])
     atoms = np.zeros((len(wanted), contribution.n_atoms))
     atoms[have] = contribution.atoms[[place[name] for name in wanted if name in place]]
+    if have.all() and len(contribution.features) == len(wanted):  # in another order
+        return replace(contribution, features=wanted, atoms=atoms), have
     atoms[:, np.linalg.norm(atoms, axis=0) < 1e-12] = 1.0  # only in features that no other client has
     return replace(contribution, features=wanted, atoms=atoms, gram=None, noise_floor=None), have  # of other features
 
@@ -130,7 +139,7 @@ def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None
     """Fill what every client lacks; placed : contributions on all features, with the rows that they have."""
     placed.sort(key=_by_content)  # independent of names and order of arrival
     level = _without_mean if _have_average_reference([c for c, _ in placed]) else _unchanged
-    core, common = _core([have for _, have in placed], [c.n_atoms for c, _ in placed])
+    core, common = _core([have for _, have in placed], [c.n_atoms for c, _ in placed], n_components or 1)
     on_common = [_on_rows(placed[k][0], common, level) for k in core]
     result = aggregate([c for c in on_common if c is not None], n_components, on_bad="reject")
     reference = _medians(placed, result.mixing, common, level)
@@ -173,15 +182,16 @@ def _unchanged(columns: Array) -> Array:
     return columns
 
 
-def _core(have: list[BoolArray], n_atoms: list[int]) -> tuple[list[int], BoolArray]:
+def _core(have: list[BoolArray], n_atoms: list[int], r: int) -> tuple[list[int], BoolArray]:
     """Return the core of the clients and the features that all of these have: (indices, mask).
 
-    Clients are added from the one with most features on, as long as enough features stay in common: half of all, and as
-    many as most clients have atoms. A client with more atoms than that is not in the core, so no single client decides
-    on what is enough, or is the core alone because it has all features and others lack some.
+    Clients are added from the one with most features on, as long as enough features stay in common: half of all, as
+    many as most clients have atoms, and as many as there are components, r. A client with more atoms than that is not
+    in the core, so no single client decides on what is enough, or is the core alone because it has all features and
+    others lack some.
     """
     n_features = have[0].size
-    enough = max(int(np.median(n_atoms)), int(np.ceil(CORE_SHARE * n_features)))
+    enough = max(int(np.median(n_atoms)), int(np.ceil(CORE_SHARE * n_features)), min(r, n_features))
     order = sorted((k for k, n in enumerate(n_atoms) if n <= enough), key=lambda k: -int(have[k].sum()))
     common, core = have[order[0]], [order[0]]
     for k in order[1:]:
@@ -201,6 +211,8 @@ def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common
     reference[common] = mixing
     entries: list[list[Array]] = [[] for _ in range(r)]
     for contribution, have in placed:
+        if not (have & common).any():  # nothing tells which of its atoms is which component
+            continue
         scaled, labels, near = _match_on_rows(contribution, have & common, reference, level)
         for k in np.flatnonzero(near):
             entries[labels[k]].append(np.where(have, scaled[:, k], np.nan))

@@ -18,13 +18,13 @@ docs/method.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray, unit
-from fedica.blocks import columns_of, draw_clients
+from fedica.blocks import draw_clients
 from fedica.errors import GroupingError
 from fedica.matching import match
 from fedica.server.admission import Admitted
@@ -63,18 +63,7 @@ def consensus_of(
     admitted: Admitted, clients: IntArray, n_components: int, *, n_init: int, rng: np.random.Generator
 ) -> Array:
     """Return the r components, (d, r), that some clients, in ascending order, agree on."""
-    inside = np.flatnonzero(np.isin(admitted.client_of_atom, clients))
-    owner = np.searchsorted(clients, admitted.client_of_atom[inside])
-    some = replace(
-        admitted,
-        atoms=columns_of(admitted.atoms.take(inside), owner),
-        client_of_atom=owner,
-        clients=tuple(admitted.clients[k] for k in clients),
-        n_samples=admitted.n_samples[clients],
-        grams=tuple(admitted.grams[k] for k in clients),
-        noise_floors=tuple(admitted.noise_floors[k] for k in clients),
-        uncertain=admitted.uncertain[inside],
-    )
+    some = admitted.of_clients(clients)
     ones = np.ones(clients.size)
     return unit(find_consensus(some, n_components, ones, affinity="squared", n_init=n_init, rng=rng).centres)
 

@@ -29,7 +29,7 @@ from fedica.records import Aggregate, Rejection, Study
 from fedica.server import aggregate as run_aggregate
 from fedica.server.admission import check_not_empty, screen
 from fedica.server.methods import settled_method
-from fedica.server.missing_features import Filled, fill_features
+from fedica.server.missing_features import Filled, fill_features, strengths_to_use
 from fedica.text import counted, list_names
 from fedica.workflow.contribute import Progress
 from fedica.workflow.gates import (
@@ -220,7 +220,7 @@ def _aggregate(
     screened = screen([item.contribution for item in items], study=study, may_lack_features=True)
     check_not_empty(screened)
     declared = next((c.independence for c in screened.contributions if c.independence is not None), None)
-    chosen, _ = settled_method(settings["method"], declared, [c.gram for c in screened.contributions])
+    chosen, _ = settled_method(settings["method"], declared, strengths_to_use(screened))
     if n_components is None and study is not None and chosen.matches_atoms:
         n_components = study.n_components  # where spans are pooled, clients send more maps than there are components
     filled = fill_features(screened.contributions, features=screened.features, n_components=n_components)

@@ -8,7 +8,7 @@ from fedica.arrays import PathLike
 from fedica.blocks import spooled
 from fedica.errors import ContributionError, InputError
 from fedica.exchange import Provenance, Received, TrustedKeys, read_contributions
-from fedica.records import Aggregate, Contribution, Rejection, Study
+from fedica.records import Aggregate, Contribution, Rejection, Scores, Study
 from fedica.text import counted, list_names, show_text
 
 UNSIGNED = frozenset({"unsigned", "no-trusted-key", "other-key", "not-canonical", "bad-signature"})
@@ -48,17 +48,34 @@ def keep_newest(received: Sequence[Received], trusted: TrustedKeys | None) -> tu
 
     Without trusted keys nobody knows who numbered them: all are kept, and different ones refused later.
     """
+    sent = [item.contribution for item in received]
+    newest, notes = _newest([(one.client, one.study, one.serial) for one in sent], trusted)
+    return [received[k] for k in newest], notes
+
+
+def keep_newest_scores(scores: Sequence[Scores], trusted: TrustedKeys | None) -> tuple[list[Scores], tuple[str, ...]]:
+    """Of several second messages that one client signed for one aggregate keep those of the highest number."""
+    newest, notes = _newest([(one.client, one.refines, one.serial) for one in scores], trusted)
+    return [scores[k] for k in newest], notes
+
+
+def _newest(
+    messages: Sequence[tuple[str, str | None, int | None]], trusted: TrustedKeys | None
+) -> tuple[list[int], tuple[str, ...]]:
+    """Return which messages count, of those with client, purpose and number; one without number is before all."""
     if trusted is None:
-        return list(received), ()
+        return list(range(len(messages))), ()
     numbers: dict[tuple[str, str | None], set[int]] = {}
-    for item in received:
-        numbers.setdefault(_thread_of(item), set()).add(_number_of(item))
+    for client, purpose, serial in messages:
+        numbers.setdefault((client, purpose), set()).add(-1 if serial is None else serial)
     notes = tuple(
         f"client {client!r} sent messages of {len(own)} different numbers: number {max(own)}, the highest, counts."
         for (client, _), own in numbers.items()
         if len(own) > 1
     )
-    return [item for item in received if _number_of(item) == max(numbers[_thread_of(item)])], notes
+    highest = {thread: max(own) for thread, own in numbers.items()}
+    newest = [k for k, (*_, n) in enumerate(messages) if highest[messages[k][:2]] == (-1 if n is None else n)]
+    return newest, notes
 
 
 def preparation_notes(received: Sequence[Received], study: Study | None) -> tuple[str, ...]:
@@ -76,16 +93,6 @@ def preparation_notes(received: Sequence[Received], study: Study | None) -> tupl
     if silent:
         notes.append(f"{list_names(silent)} did not tell how the data was prepared, which the study fixes.")
     return tuple(notes)
-
-
-def _thread_of(item: Received) -> tuple[str, str | None]:
-    return item.contribution.client, item.contribution.study
-
-
-def _number_of(item: Received) -> int:
-    """Return a message's number; one without comes before all others."""
-    serial = item.contribution.serial
-    return -1 if serial is None else serial
 
 
 def check_absent(

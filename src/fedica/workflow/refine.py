@@ -27,7 +27,7 @@ from fedica.exchange import (
 )
 from fedica.exchange.files import check_output, write_atomic
 from fedica.exchange.inputs import files_of
-from fedica.exchange.scores import SCORES
+from fedica.exchange.scores import SCORES, next_scores_serial
 from fedica.exchange.signatures import exposed_key_note
 from fedica.local import score_at
 from fedica.readers import ReadOptions, Table
@@ -37,7 +37,7 @@ from fedica.workflow.agreed import check_enough_samples, declared_samples
 from fedica.workflow.apply import check_study, read_for
 from fedica.workflow.combine import Combined
 from fedica.workflow.contribute import Progress, client_name
-from fedica.workflow.gates import check_absent, check_complete, check_enough
+from fedica.workflow.gates import check_absent, check_complete, check_enough, keep_newest_scores
 from fedica.workflow.inspect import Field, fields_of
 from fedica.workflow.renumber import Change
 
@@ -84,6 +84,7 @@ def send_scores(
     drop_missing: bool = False,
     min_samples: int | None = None,
     key: SigningKey | PathLike | None = None,
+    serial: int | None = None,
     options: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     write: bool = True,
     progress: Progress | None = None,
@@ -110,6 +111,9 @@ def send_scores(
         Refuse data with fewer samples; the study may ask for more.
     key : SigningKey or path-like, optional
         The client's private key, to sign with.
+    serial : int, optional
+        Number of this message among those of the client for this aggregate, the highest of which counts. By default
+        none for the first; one more than the file that is replaced has, unless the message is the same.
     options : ReadOptions
         What only some formats need to be told; the same as when the client contributed.
     write : bool
@@ -136,7 +140,9 @@ def send_scores(
 
     tell(f"scoring {table.values.shape[0]} samples at {public.n_components} components")
     scores = score_at(X, mixing, public, client=name, components=components)
-    scores = replace(scores, n_samples=_declared(scores, agreed))
+    scores = replace(scores, n_samples=_declared(scores, agreed), serial=serial)
+    if serial is None and output is not None:
+        scores = replace(scores, serial=next_scores_serial(scores, output))
     sent = scores_to_bytes(scores, key=signing)
     path = None
     if write and output is not None:
@@ -231,7 +237,8 @@ def refine_result(
     tell("reading second messages")
     scores, sources, refused = _read(paths, trusted, first.terms.study)
     refused = [*failed, *refused]
-    notes = check_absent(trusted, agreed, {one.client for one in scores}, refused, require_all=require_all)
+    scores, older = keep_newest_scores(scores, trusted)
+    absent = check_absent(trusted, agreed, {one.client for one in scores}, refused, require_all=require_all)
     tell(f"refining with {len(scores)} second messages")
     refined = refine(first, scores, on_bad="reject")
     rejected = [replace(x, source=sources.get(x.client, "")) for x in refined.rejected[len(first.rejected) :]]
@@ -249,7 +256,7 @@ def refine_result(
         provenance=folder.provenance,
         change=Change(np.arange(first.n_components), refined.refinement.turned, ()),
         against=f"the result {os.fspath(result)}",
-        notes=notes,
+        notes=(*older, *absent),
         path=None if output is None else os.fspath(output),
     )
 

@@ -6,7 +6,7 @@ Clients are ordered by a hash of their atoms, so results depend on neither names
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -59,6 +59,21 @@ class Admitted:
     noise_floors: tuple[float, ...]
     uncertain: BoolArray
     source_array: Any = None
+
+    def of_clients(self, clients: IntArray) -> Admitted:
+        """Return the atoms of some clients alone. clients : indices, ascending."""
+        inside = np.flatnonzero(np.isin(self.client_of_atom, clients))
+        owner = np.searchsorted(clients, self.client_of_atom[inside])
+        return replace(
+            self,
+            atoms=columns_of(self.atoms.take(inside), owner),
+            client_of_atom=owner,
+            clients=tuple(self.clients[k] for k in clients),
+            n_samples=self.n_samples[clients],
+            grams=tuple(self.grams[k] for k in clients),
+            noise_floors=tuple(self.noise_floors[k] for k in clients),
+            uncertain=self.uncertain[inside],
+        )
 
 
 def admit(
@@ -123,15 +138,18 @@ def _stack(screened: Screened) -> Admitted:
     )
 
 
-def _by_content(contribution: Contribution) -> tuple[bytes, bytes, int, str]:
+def _by_content(contribution: Contribution) -> tuple[bytes, bytes, int, bytes, float, tuple[int, ...], str]:
     """Order contributions by their atoms to six digits: rounding in a client's fit must not shuffle them.
 
-    Where these are equal, all digits decide, then the samples: two that still tie can be swapped without a trace.
+    Where these are equal, all digits decide, then the samples, strengths and what the client calls uncertain: two that
+    still tie can be swapped without a trace.
     """
     atoms = np.ascontiguousarray(contribution.atoms) + 0.0  # no minus zero
     release_pages(contribution.atoms)
     rounded, exact = np.round(atoms, DIGITS_OF_ORDER) + 0.0, atoms
-    return _digest(rounded), _digest(exact), contribution.n_samples or 0, contribution.client
+    strengths = b"" if contribution.gram is None else _digest(np.ascontiguousarray(contribution.gram) + 0.0)
+    others = contribution.noise_floor or 0.0, tuple(contribution.uncertain or ()), contribution.client
+    return _digest(rounded), _digest(exact), contribution.n_samples or 0, strengths, *others
 
 
 def _digest(array: Array) -> bytes:

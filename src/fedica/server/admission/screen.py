@@ -5,7 +5,7 @@ Whatever makes a contribution unfit for an aggregate is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,7 +43,7 @@ class Screened:
     features : tuple of str, optional
         The features that they have in this order, or that are to be filled; ``None`` if no names are agreed on.
     refused : tuple of (Contribution, Rejection)
-        Those that do not fit, and why; of different ones under one name, the first.
+        Those that do not fit, as they came, and why; of different ones under one name, the first.
     """
 
     contributions: tuple[Contribution, ...]
@@ -86,10 +86,11 @@ def screen(
     if study is None and filled is None:
         rulings = (*rulings, rule_on("n_features", clients))
     if agreed is None:
-        return Screened(_on_terms(clients, (*rulings, rule_on("features", clients)), refused), None, tuple(refused))
+        rulings = (*rulings, rule_on("features", clients))
+        return Screened(_declaring(_on_terms(clients, rulings, refused), rulings), None, tuple(refused))
     on_features = _same_features if filled is None else with_enough_features
     kept = on_features(_on_terms(clients, rulings, refused), agreed, refused)
-    return Screened(tuple(kept), agreed.names, tuple(refused))
+    return Screened(_declaring(kept, rulings), agreed.names, tuple(refused))
 
 
 def check_not_empty(screened: Screened) -> None:
@@ -150,9 +151,9 @@ def _one_per_client(contributions: Iterable[Contribution], refused: Refused) -> 
 
 
 def _identical(one: Contribution, other: Contribution) -> bool:
-    same = all(
-        getattr(one, name) == getattr(other, name) for name in ("n_samples", "features", "noise_floor", *MUST_AGREE)
-    )
+    """Whether two contributions say the same, in everything that the result depends on."""
+    names = ("n_samples", "features", "reference", "noise_floor", "uncertain", *MUST_AGREE)
+    same = all(getattr(one, name) == getattr(other, name) for name in names)
     return same and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("atoms", "gram"))
 
 
@@ -174,25 +175,25 @@ def _for_study(contributions: Iterable[Contribution], study: Study, refused: Ref
     return kept
 
 
-def _on_terms(
-    contributions: Iterable[Contribution], rulings: Sequence[Ruling], refused: Refused
-) -> tuple[Contribution, ...]:
-    """Keep the contributions that fit what was decided, each declaring just that; refuse the others."""
+def _on_terms(contributions: Iterable[Contribution], rulings: Sequence[Ruling], refused: Refused) -> list[Contribution]:
+    """Keep the contributions that fit what was decided, as they came; refuse the others."""
     kept = []
-    terms = {ruling.term: ruling.agreed for ruling in rulings if ruling.term in CONTRIBUTION_FIELDS}
     for contribution in contributions:
         rejection = next((x for ruling in rulings if (x := ruling.refusal(contribution)) is not None), None)
         if rejection is not None:
             refused.append((contribution, rejection))
         else:
-            kept.append(_declaring(contribution, terms))
-    return tuple(kept)
+            kept.append(contribution)
+    return kept
 
 
-def _declaring(contribution: Contribution, terms: Mapping[str, Any]) -> Contribution:
-    """Return the contribution with these terms: what only it declares is no part of the result."""
-    same = all(getattr(contribution, term) == value for term, value in terms.items())
-    return contribution if same else replace(contribution, **terms)
+def _declaring(contributions: Iterable[Contribution], rulings: Sequence[Ruling]) -> tuple[Contribution, ...]:
+    """Return the contributions with the terms that were decided: what only some declare is no part of the result."""
+    terms = {ruling.term: ruling.agreed for ruling in rulings if ruling.term in CONTRIBUTION_FIELDS}
+    return tuple(
+        c if all(getattr(c, term) == value for term, value in terms.items()) else replace(c, **terms)
+        for c in contributions
+    )
 
 
 def _same_features(

@@ -67,7 +67,7 @@ def who_counts(inside: Array, sizes: Array, norms: Array, n_features: int) -> Co
     inside : (K, q, q), projectors in the leading directions. sizes, norms : (K,), traces and norms of the whole ones.
     """
     flat = inside.reshape(len(inside), -1)
-    products, norms = flat @ flat.T, np.maximum(norms, 1e-300)
+    products, norms = flat @ flat.T, np.maximum(norms, 1e-150)  # of which a product is above 0
     shared = (products - np.outer(sizes, sizes) / n_features) / np.outer(norms, norms)  # (G4)
     n_copies = _count_copies(products)
     counts = np.ones(len(flat), dtype=np.bool_)

@@ -38,6 +38,9 @@ EXACT, MAX_EXACT = 1e-10, 10
 """Then it goes on to the optimum itself, which does not depend on the start, where that takes few steps."""
 N_SWEEPS, SPARE = 3, 10
 """Sweeps over more maps than fit in memory, to find their common directions; and directions more than are wanted."""
+MANY_MAPS = 2
+"""Clients with more than this many times as many maps as the median client do not take part in choosing how many
+components there are."""
 MAX_CAPS = 3
 """How often clients that move a component too far are given less weight."""
 
@@ -133,12 +136,19 @@ def _explained(spans: Spans, grams: Sequence[Array | None], components: Array) -
 
 
 def choose_n_directions(admitted: Admitted, client_weights: Array) -> int:
-    """Return how many directions of the mean projector stand above those of clients whose features are shuffled."""
+    """Return how many directions of the mean projector stand above those of clients whose features are shuffled.
+
+    Clients with many more maps than most are not asked: time and memory grow with the largest number.
+    """
     _check_spatial(admitted)
+    n_maps = np.bincount(admitted.client_of_atom)
+    asked = np.flatnonzero(n_maps <= MANY_MAPS * np.median(n_maps))
+    if asked.size < n_maps.size:
+        admitted, client_weights = admitted.of_clients(asked), client_weights[asked]
     spans = spans_of(admitted)
     if not spans.fit_memory:
         raise GroupingError("with so many maps the number of components is not chosen. Give n_components.")
-    common = _common_span(spans, 1, client_weights, n_directions=2 * int(max(np.bincount(admitted.client_of_atom))))
+    common = _common_span(spans, 1, client_weights, n_directions=2 * int(max(n_maps[asked])))
     null = _shuffled(spans).leading(common.weights, 1)[1][0]
     return max(int((common.eigenvalues > null).sum()), 1)  # (G9)
 

@@ -19,6 +19,8 @@ SMALLEST = 1e-10
 """Directions with less than this share of a client's largest variance are rounding."""
 BURIED = 4
 """How fast a client's variances lose their say as less of its variance stands above its noise floor: a power."""
+MAX_FLOOR = 1e300
+"""Noise floors are taken for at most this many times a client's largest variance: a finite number."""
 MAX_HELD_BYTES = 2**28
 """Factors of all clients up to this size are held in memory; of larger ones, what lies in a basis (`Spans.within`)."""
 NEW = 1e-6
@@ -143,7 +145,8 @@ def spans_of(admitted: Admitted) -> Spans:
     factors = []
     for product, gram, floor in zip(products, admitted.grams, admitted.noise_floors, strict=True):
         scale = 1.0 if gram is None else float(np.abs(gram).max()) or 1.0  # a common factor changes nothing
-        factors.append(_factor(product, None if gram is None else _root(gram / scale), floor / scale))
+        noise = min(floor / scale, MAX_FLOOR)
+        factors.append(_factor(product, None if gram is None else _root(gram / scale), noise))
     inner = [t.T @ product @ t for t, product in zip(factors, products, strict=True)]
     sizes, norms = np.array([[np.trace(x), np.linalg.norm(x)] for x in inner]).T
     return Spans(atoms, owner, tuple(factors), tuple(products), sizes, norms)

@@ -5,6 +5,7 @@
      minorities that share a deviation and stand apart along it.
 (R9) Clients that the first message showed outlying count if each is within the cut and all of them together ask for
      what the others ask for: the square of the difference of the two means is within what their errors explain.
+(R10) No client counts whose sources look otherwise than the others': by deviation, E[g(y_i) y_i] or E[g'(y_i)].
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy.stats import chi2
 from fedica.arrays import Array, BoolArray
 from fedica.blocks import weighted_median
 from fedica.server.refinement.shared import MAX_SHARED, shared_deviation
-from fedica.server.refinement.steps import Steps
+from fedica.server.refinement.steps import Statistics, Steps
 
 DEVIATIONS = 4.0
 """A client counts whose log distance is within this many deviations of the typical one."""
@@ -33,6 +34,8 @@ APART_IN_FEW = 3.6
 """The same where it is looked at in few values, which errors of the others do not blur."""
 READMITTED = 3.0
 """Outlying clients count if the squared difference of their mean is at most so many deviations above the expected."""
+IMPLAUSIBLE = 5.0
+"""Sources that differ from the other clients' by more than so many deviations, in the mean square, do not count."""
 MIN_CLIENTS = 4
 """With fewer clients nobody can be told from the others."""
 
@@ -53,6 +56,27 @@ def agreeing_clients(steps: Steps) -> BoolArray:
             break
         counts, centre = kept, steps.mean(weights * kept)
     return counts
+
+
+def plausible_clients(statistics: Statistics) -> BoolArray:
+    """Tell whose sources look like those of the other clients, (K,), by what no step is compared by.
+
+    These are the deviation, E[g(y_i) y_i] over it, and E[g'(y_i)] of each source: a few clients that tell other ones
+    could otherwise turn the sign of a step. Of each of the three the mean square over sources of a client's differences
+    from the medians counts, over the deviation among clients.
+    """
+    n, has = statistics.n_samples, statistics.has
+    plausible = np.ones(n.size, dtype=np.bool_)
+    if n.size < MIN_CLIENTS:
+        return plausible
+    deviations = np.sqrt(np.maximum(np.einsum("kii->ki", statistics.covariance), 1e-24))
+    for told in (np.log(deviations), statistics.diagonal / deviations, statistics.slopes):
+        typical = np.array([np.median(told[own, i]) if own.any() else 0.0 for i, own in enumerate(has.T)])
+        away = np.where(has, np.abs(told - typical), 0.0)
+        usual = np.array([1.4826 * np.median(away[own, i]) if own.any() else 0.0 for i, own in enumerate(has.T)])
+        squares = np.sum((away / np.maximum(usual, 0.5 / np.sqrt(n)[:, None])) ** 2, axis=1)
+        plausible &= squares <= IMPLAUSIBLE**2 * np.maximum(has.sum(axis=1), 1)  # (R10)
+    return plausible
 
 
 def geometric_median(steps: Steps, weights: Array, max_iter: int = 100, tol: float = 1e-6) -> Array:

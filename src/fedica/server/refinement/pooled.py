@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from fedica.arrays import Array, IntArray, polar
-from fedica.server.refinement.steps import Statistics
+from fedica.server.refinement.steps import Statistics, median_scale
 
 MIN_VARIANCE = 1e-3
 """Eigenvalues of the pooled covariance are at least this."""
@@ -42,6 +42,8 @@ class Pooled:
         labels = np.flatnonzero(weights @ statistics.has)
         has = statistics.has[:, labels].astype(np.float64)
         total = weights @ has
+        common = statistics.same_scale
+        scale = np.sqrt(weights @ statistics.scale[:, labels] ** 2 / total) if common else None
         pairs = np.maximum((has * weights[:, None]).T @ has, 1e-300)
         grid = np.ix_(labels, labels)
         return cls(
@@ -49,8 +51,8 @@ class Pooled:
             covariance=np.tensordot(weights, statistics.covariance, 1)[grid] / pairs,
             products=np.tensordot(weights, statistics.products, 1)[grid] / pairs,
             slopes=(weights @ statistics.slopes)[labels] / total,
-            scale=np.sqrt(weights @ statistics.scale[:, labels] ** 2 / total),
-            same_scale=statistics.same_scale,
+            scale=median_scale(statistics, weights)[labels] if scale is None else scale,
+            same_scale=common,
         )
 
     def without(self, theta: Array, covariance: Array) -> Pooled:

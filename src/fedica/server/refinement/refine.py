@@ -12,7 +12,6 @@ The step itself is that of `pooled`, (R5) and (R6).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -23,11 +22,12 @@ from scipy.stats import chi2
 from fedica.arrays import NEAR_ZERO, Array, BoolArray, IntArray, check_choice, check_number, fix_signs, polar
 from fedica.blocks import columns_of, group_medians
 from fedica.errors import InputError
-from fedica.records import Aggregate, Refinement, Rejection, Scores, fingerprints
+from fedica.records import Aggregate, Refinement, Scores
 from fedica.records.checks import check_not_negative
 from fedica.server.admission import ON_BAD
 from fedica.server.agreement import angles_to
-from fedica.server.refinement.agreement import agreeing_clients, readmitted_clients
+from fedica.server.refinement.admit import admit_scores
+from fedica.server.refinement.agreement import agreeing_clients, plausible_clients, readmitted_clients
 from fedica.server.refinement.pooled import Pooled
 from fedica.server.refinement.shared import contested
 from fedica.server.refinement.steps import Statistics, Steps, median_scale, on_common_scale, steps_of
@@ -73,8 +73,8 @@ def refine(
         the first answer do not count), its expected error is not above that of the first answer, and clients share no
         deviation that could have caused it; 0: in any case.
     on_bad : {"raise", "reject"}
-        What to do with scores of another aggregate, or a second time from one client: raise an error, or leave them
-        out and list them in ``rejected`` of the result.
+        What to do with scores of another aggregate, of components that it does not have, or different ones of one
+        client: raise an error, or leave them out and list them in ``rejected`` of the result.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def refine(
     if max_weight is not None:
         check_number(max_weight, "max_weight", above=0)
     min_gain = check_not_negative(min_gain, "min_gain")
-    admitted, rejected = _admit(result, scores, on_bad)
+    admitted, rejected = admit_scores(result, scores, on_bad)
     result = replace(result, rejected=(*result.rejected, *rejected))
     outlying = set() if result.trust is None else set(result.trust.named("outlying"))
     trusted = np.array([one.client not in outlying for one in admitted], dtype=np.bool_)
@@ -99,8 +99,11 @@ def refine(
         equal = _weights(sent.n_samples, 1.0) * counts
         statistics = on_common_scale(sent, equal)
         steps = steps_of(statistics, equal)
-        counts[trusted] = agreeing_clients(steps.of_clients(trusted))
-    readmitted = readmitted_clients(steps, counts, ~trusted)
+        plausible = plausible_clients(statistics)
+        asked = trusted & plausible if (trusted & plausible).any() else trusted
+        counts = np.zeros_like(trusted)
+        counts[asked] = agreeing_clients(steps.of_clients(asked))
+    readmitted = readmitted_clients(steps, counts, ~trusted & plausible)
     judged = Judged(trusted | readmitted, counts | readmitted, len(result.clients) - len(outlying))
     weights = _weights(statistics.n_samples, max_weight) * judged.counts
     before = np.inf if min_gain == 0 else _error_before(result, outlying, statistics.of_clients(trusted))
@@ -138,28 +141,6 @@ class Verdict:
     taken: bool
     reason: str
     left_out: Array
-
-
-def _admit(result: Aggregate, scores: Sequence[Scores], on_bad: str) -> tuple[list[Scores], list[Rejection]]:
-    """Return one message per client that refines this aggregate, sorted by name; and what is refused.
-
-    Clients see the leading columns of the result, those that are published: how many, most messages tell.
-    """
-    known = fingerprints(result.mixing, result.scale)
-    refined = Counter(one.refines for one in scores if one.refines in known)
-    (wanted, _), *_ = refined.most_common(1) or [(known[-1], 0)]
-    n_messages = Counter(one.client for one in scores if one.refines == wanted)
-    admitted, rejected = [], []
-    for one in sorted(scores, key=lambda one: one.client):
-        if one.refines != wanted:
-            rejected.append(Rejection.because(one.client, "other-aggregate", refines=one.refines[:12]))
-        elif n_messages[one.client] > 1:
-            rejected.append(Rejection.because(one.client, "duplicate-scores"))
-        else:
-            admitted.append(one)
-    if rejected and on_bad == "raise":
-        raise rejected[0].error()
-    return admitted, rejected
 
 
 def _weights(n_samples: Array, max_weight: float | None) -> Array:

@@ -25,6 +25,8 @@ from fedica.records import Scores
 
 SAME_SCALE = 0.5
 """Deviations of clients' sources that differ by less than this, in logarithms, are alike."""
+MAX_DEVIATION = 4.0
+"""A client's source counts as one of at most this many times the common deviation."""
 MIN_PRODUCT = 1e-3
 """|a_i| + |a_j| is taken for at least this: of two Gaussian sources any rotation is as good."""
 
@@ -79,19 +81,25 @@ def on_common_scale(statistics: Statistics, weights: Array) -> Statistics:
     """Return the averages as of sources divided by the median deviation over clients, if deviations are alike.
 
     Covariances are then those of the pooled data, and a client does not count more where its few samples happen to vary
-    little. Inside tanh the scale stays the client's own. weights : (K,), for the medians.
+    little. Inside tanh the scale stays the client's own. No source counts as one of more than `MAX_DEVIATION` times the
+    common deviation: variances are not compared, so that one client could tell any. weights : (K,), for the medians.
     """
     has = statistics.has
     common = median_scale(statistics, weights)
-    ratio = np.where(has, statistics.scale / np.where(common > 0, common, 1.0), 1.0)
-    if weighted_median(np.abs(np.log(ratio[has])), np.ones(int(has.sum())), empty=0.0) > SAME_SCALE:
-        return statistics
+    with np.errstate(over="ignore"):  # deviations of 1e300 are what a hostile client may tell
+        ratio = np.where(has, statistics.scale / np.where(common > 0, common, 1.0), 1.0)
+    logs = np.abs(np.log(np.clip(ratio[has], 1e-300, 1e300)))
+    alike = weighted_median(logs, np.ones(int(has.sum())), empty=0.0) <= SAME_SCALE
+    told = np.sqrt(np.maximum(np.einsum("kii->ki", statistics.covariance), 0.0))  # deviations, in units of the scale
+    own = np.where(told > 0, told, 1.0)
+    with np.errstate(over="ignore"):
+        new = np.minimum(told * ratio if alike else told, MAX_DEVIATION)
     return replace(
         statistics,
-        covariance=statistics.covariance * ratio[:, :, None] * ratio[:, None, :],
-        products=statistics.products * ratio[:, None, :],
-        scale=np.where(has, common, 0.0),
-        same_scale=True,
+        covariance=statistics.covariance / own[:, :, None] / own[:, None, :] * new[:, :, None] * new[:, None, :],
+        products=statistics.products / own[:, None, :] * new[:, None, :],
+        scale=np.where(has, common, 0.0) if alike else statistics.scale,
+        same_scale=bool(alike),
     )
 
 
