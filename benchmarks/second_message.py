@@ -31,7 +31,8 @@ CONDITIONS = (1.0, 5.0, 30.0)
 SHARES = (0.1, 0.2, 0.3, 0.4)
 ATTACKED = ((30, 2000), (100, 200))
 ATTACKS = (*(f"{name}:{angle}" for name in ("turned-data", "turned-scores") for angle in (5, 10, 20)), "turned-plane",
-           "foreign-data", "foreign-scores", "inflated-turn", "extreme-scores", "turned-answer:5")  # fmt: skip
+           "foreign-data", "foreign-scores", "inflated-turn", "extreme-scores", "turned-answer:5",
+           "fitting-answer:3", "fitting-answer:5")  # fmt: skip
 ONE, TWO = "one message", "2 messages"
 LINES = (ONE, TWO, "3 messages", "pooled")
 

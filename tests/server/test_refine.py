@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from sklearn.decomposition import FastICA
 from fedica import Contribution, LocalICA, Scores, aggregate, refine, score
 from fedica.errors import ContributionError, InputError
 from fedica.evaluate import recovery_error
+from fedica.matching import match
 from fedica.records import fingerprints
+from fedica.server.refinement.agreement import geometric_median
+from fedica.server.refinement.own_fits import own_steps, unexplained
 from fedica.server.refinement.pooled import Pooled
-from fedica.server.refinement.steps import Statistics, on_common_scale, steps_of
+from fedica.server.refinement.steps import Statistics, median_scale, on_common_scale, steps_of
 from fedica.simulate import federation
 
 R = 4
@@ -120,16 +124,24 @@ def test_a_common_turn_in_perfect_data_does_not_count(strong, strong_first):
 
 
 def test_a_turn_of_weak_clients_that_do_not_stand_apart_is_not_followed():
-    """40% of the clients turned by 8 degrees in the second message alone: the first answer stands."""
+    """40% of the clients turned by 8 degrees in the second message alone: the first answer stands.
+
+    Where there are first messages, most of these clients are left out, and the others are too few for a better answer.
+    """
     fed = federation(80, R, n_samples=200, law="laplace", condition=5.0, random_state=5)
     first = aggregate(contributions_of(fed), R)
     honest = scores_of(fed, first)
     attacked = [turned_scores(c, first, 8.0) for c in fed.clients[:32]] + honest[32:]
     assert refine(first, honest).refinement.taken
-    result = refine(first, attacked)
-    assert not result.refinement.taken
-    assert "a deviation that some of them share" in result.refinement.reason
-    assert error(refine(first, attacked, min_gain=0.0), fed) > 1.2 * error(first, fed)
+    seen = refine(first, attacked)
+    bad = {c.name for c in fed.clients[:32]}
+    assert len(bad & set(seen.refinement.left_out)) >= 28
+    assert len(set(seen.refinement.left_out) - bad) <= 4
+    assert not seen.refinement.taken
+    unseen = refine(first, renamed(attacked))
+    assert not unseen.refinement.taken
+    assert "a deviation that some of them share" in unseen.refinement.reason
+    assert error(refine(first, renamed(attacked), min_gain=0.0), fed) > 1.2 * error(first, fed)
 
 
 def test_inflated_samples_do_not_count(strong, strong_first):
@@ -140,15 +152,100 @@ def test_inflated_samples_do_not_count(strong, strong_first):
     assert error(result, strong) < 1.1 * error(refine(strong_first, honest[4:], min_gain=0.0), strong)
 
 
-def test_a_turn_that_a_part_shares_is_left_out_of_the_step():
-    """30% of the clients turned by 7 degrees in the second message alone: a step is taken, but not along their turn."""
-    fed = federation(100, 10, n_samples=200, law="laplace", condition=5.0, random_state=13)
-    first = aggregate(contributions_of(fed, 10), 10)
-    attacked = [turned_scores(c, first, 7.0) for c in fed.clients[:30]] + scores_of(fed, first)[30:]
-    result, whole = (refine(first, attacked, min_gain=gain) for gain in (0.12, 0.0))
+@pytest.fixture(scope="module")
+def hundred():
+    return federation(100, 10, n_samples=200, law="laplace", condition=5.0, random_state=13)
+
+
+@pytest.fixture(scope="module")
+def hundred_first(hundred):
+    return aggregate(contributions_of(hundred, 10), 10)
+
+
+def renamed(scores):
+    """The same second messages of clients that sent no first one."""
+    return [replace(one, client=f"new-{one.client}") for one in scores]
+
+
+def fitting_scores(client, result, degrees, fed):
+    """As `turned_scores`, with the sources in the order of the answer: but for the turn it fits the first message."""
+    found = match(result.mixing, fed.mixing / np.linalg.norm(fed.mixing, axis=0))
+    in_order = SimpleNamespace(name=client.name, sources=client.sources[:, found.labels] * found.signs)
+    return turned_scores(in_order, result, degrees)
+
+
+def test_a_turn_that_a_part_shares_is_left_out_of_the_step(hundred, hundred_first):
+    """30% of the clients turned by 7 degrees, no first messages to compare: a step is taken, but not along the turn."""
+    attacked = [turned_scores(c, hundred_first, 7.0) for c in hundred.clients[:30]]
+    attacked = renamed(attacked + scores_of(hundred, hundred_first)[30:])
+    result, whole = (refine(hundred_first, attacked, min_gain=gain) for gain in (0.12, 0.0))
     assert "its part along this is left out" in result.refinement.reason
-    assert error(whole, fed) > 1.2 * error(first, fed)
-    assert error(result, fed) < 0.9 * error(first, fed)
+    assert error(whole, hundred) > 1.2 * error(hundred_first, hundred)
+    assert error(result, hundred) < 0.9 * error(hundred_first, hundred)
+
+
+def test_second_messages_that_are_unlike_the_first_do_not_count(hundred, hundred_first):
+    """40% of weak clients turned by 5 degrees are within each other's errors; their first messages tell."""
+    bad, honest = {c.name for c in hundred.clients[:40]}, scores_of(hundred, hundred_first)
+    attacked = [turned_scores(c, hundred_first, 5.0) for c in hundred.clients[:40]] + honest[40:]
+    result = refine(hundred_first, attacked)
+    left_out = set(result.refinement.left_out)
+    assert len(left_out & bad) >= 36
+    assert left_out <= bad
+    assert error(result, hundred) < 0.85 * error(hundred_first, hundred)
+    unseen = refine(hundred_first, renamed(attacked), min_gain=0.0)
+    assert error(unseen, hundred) > error(hundred_first, hundred)
+
+
+@pytest.mark.parametrize(("n_bad", "degrees", "left_out"), [(30, 6.0, True), (40, 5.0, False)])
+def test_a_turn_that_first_messages_do_not_explain_is_seen(hundred, hundred_first, n_bad, degrees, left_out):
+    """Messages that are alike but for the turn: their clients are left out, or the part of the step along it."""
+    bad = {c.name for c in hundred.clients[:n_bad]}
+    turned = [fitting_scores(c, hundred_first, degrees, hundred) for c in hundred.clients[:n_bad]]
+    attacked = turned + scores_of(hundred, hundred_first)[n_bad:]
+    result = refine(hundred_first, attacked)
+    assert (len(bad & set(result.refinement.left_out)) > 0.8 * n_bad) == left_out
+    assert ("its part along this is left out" in result.refinement.reason) != left_out
+    assert error(result, hundred) < 0.9 * error(hundred_first, hundred)
+    unseen = refine(hundred_first, renamed(attacked), min_gain=0.0)
+    assert error(unseen, hundred) > 1.2 * error(hundred_first, hundred)
+
+
+def test_clients_whose_fits_failed_count_if_their_data_agrees(hundred, hundred_first):
+    """Clients whose messages are unlike each other are not left out while these ask for what the others ask for."""
+    strangers = contributions_of(federation(10, 10, n_samples=200, law="laplace", condition=5.0, random_state=99), 10)
+    atoms = np.array(hundred_first.atoms)
+    for k, stranger in enumerate(strangers):
+        atoms[:, hundred_first.client_of_atom == k] = stranger.atoms
+    odd = replace(hundred_first, atoms=atoms)
+    scores = scores_of(hundred, hundred_first)
+    likeness = own_fits_of(odd, scores).likeness
+    names = [one.client for one in scores]
+    strange = np.isin(names, hundred_first.clients[:10])
+    assert np.median(likeness[strange]) < 0.3
+    assert np.median(likeness[~strange]) > 0.6
+    assert len(set(hundred_first.clients[:10]) & set(refine(odd, scores).refinement.left_out)) <= 2
+
+
+def own_fits_of(result, scores):
+    """What the clients' atoms leave of their steps."""
+    statistics = Statistics.of(scores, result.n_components)
+    statistics = on_common_scale(statistics, statistics.n_samples)
+    steps = steps_of(statistics, statistics.n_samples)
+    scale = median_scale(statistics, statistics.n_samples)
+    own = own_steps(steps, result, [one.client for one in scores], scale)
+    return unexplained(steps, geometric_median(steps), statistics.n_samples, own)
+
+
+def test_first_messages_explain_most_of_what_clients_ask_for(hundred, hundred_first):
+    """Half of the variance of the steps of weak clients is left, and all of that of clients without first messages."""
+    scores = scores_of(hundred, hundred_first)
+    known, unknown = own_fits_of(hundred_first, scores), own_fits_of(hundred_first, renamed(scores))
+    rotation, correlation = known.steps.kinds
+    for kind in (rotation, correlation):
+        assert 0.1 < np.var(known.steps.values[:, kind]) / np.var(unknown.steps.values[:, kind]) < 0.55
+    assert np.all(unknown.likeness == 0)
+    assert np.median(known.likeness) > 0.6
 
 
 def test_what_is_left_out_of_a_step_is_not_in_it(weak, first):
@@ -313,10 +410,11 @@ def test_components_that_the_aggregate_does_not_have_are_refused(weak, first):
 )
 @pytest.mark.parametrize("n_hostile", [1, 8, 16])
 def test_numbers_that_a_minority_makes_up_count_for_nothing(weak, first, lie, n_hostile):
-    """Up to 16 of 40 clients: the answer is that of the others alone, to rounding."""
+    """Up to 16 of 40 clients: the answer is that of the others alone, to rounding. A step is taken in any case."""
     scores = scores_of(weak, first)
-    refined = refine(first, [*(replace(one, **lie) for one in scores[:n_hostile]), *scores[n_hostile:]])
-    honest = refine(first, scores[n_hostile:])
+    lying = [replace(one, **lie) for one in scores[:n_hostile]]
+    refined = refine(first, [*lying, *scores[n_hostile:]], min_gain=0)
+    honest = refine(first, scores[n_hostile:], min_gain=0)
     assert refined.refinement.counted == honest.refinement.counted
     np.testing.assert_allclose(refined.mixing, honest.mixing, atol=1e-9)
     np.testing.assert_allclose(refined.scale, honest.scale, rtol=1e-9)

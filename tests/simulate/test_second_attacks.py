@@ -63,6 +63,17 @@ def test_a_common_turn_has_its_angle(drawn, degrees):
     assert 0.4 * degrees < np.sqrt(np.mean(angles**2)) < 1.6 * degrees
 
 
+def test_in_order_the_second_message_fits_the_first_but_for_the_turn(drawn, first):
+    """Next to no turn: an attacker at the answer has sources that say the same as its own do, only if in order."""
+    fitting, other = (
+        find_second_attack(f"{name}-answer:0.01")(drawn, 0.3, random_state=2) for name in ("fitting", "turned")
+    )
+    k = int(np.flatnonzero(~fitting.honest)[0])
+    honest = score(drawn.clients[k].X, first, client="k")
+    assert np.allclose(fitting.scores(k, first).slopes, honest.slopes, atol=0.01)
+    assert not np.allclose(other.scores(k, first).slopes, honest.slopes, atol=0.01)
+
+
 def test_one_plane_turns_two_components(drawn):
     """By the angle; all others stay."""
     attacked = find_second_attack("turned-plane:30")(drawn, 0.3, random_state=2)

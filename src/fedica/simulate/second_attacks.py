@@ -14,8 +14,9 @@ from typing import TypeVar
 import numpy as np
 from scipy.linalg import expm
 
-from fedica.arrays import Array, BoolArray, RandomState, check_number
+from fedica.arrays import Array, BoolArray, RandomState, check_number, unit
 from fedica.local import score
+from fedica.matching import match
 from fedica.records import Aggregate, Contribution, Scores
 from fedica.simulate.federation import Federation
 from fedica.simulate.forging import draw_honest, read_attack
@@ -72,6 +73,9 @@ class SecondAttack:
         Whether they send numbers as large as the strength in place of averages.
     at_answer : bool
         Whether their second message is of data that has the first answer, turned, for its mixing matrix.
+    in_order : bool
+        Whether that data has the client's sources in the order and with the signs of the answer, so that the second
+        message fits the client's first one but for the turn.
     """
 
     turn: Turn | None
@@ -81,6 +85,7 @@ class SecondAttack:
     samples: int = 1
     extreme: bool = False
     at_answer: bool = False
+    in_order: bool = False
 
     def __call__(self, federation: Federation, share: float, *, random_state: RandomState = 0) -> AttackedData:
         """Return the data of a federation in which a share of the clients attacks.
@@ -141,9 +146,17 @@ class AttackedData:
             return score(X, result, client=name)
         if self.attack.at_answer and self.attack.turn is not None:
             wrong = self.attack.turn(result.mixing, self.attack.strength, stream(self.seed, "turn"))
-            X = X @ np.linalg.pinv(self.federation.mixing).T @ wrong.T
+            X = self._sources(X, result) @ wrong.T
         sent = score(X, result, client=name)
         return self._declared(self._extreme(sent) if self.attack.extreme else sent)
+
+    def _sources(self, X: Array, result: Aggregate) -> Array:
+        """Return the sources of data, in the order of the answer if the attack wants them so."""
+        sources = X @ np.linalg.pinv(self.federation.mixing).T
+        if self.attack.in_order:
+            found = match(result.mixing, unit(self.federation.mixing))
+            sources = sources[:, found.labels] * found.signs
+        return np.asarray(sources)
 
     def _declared(self, sent: _Message) -> _Message:
         return replace(sent, n_samples=self.attack.samples * (sent.n_samples or 1))
@@ -165,6 +178,7 @@ SECOND_ATTACKS: Mapping[str, SecondAttack] = MappingProxyType(
         "turned-data": SecondAttack(common_turn, 10, "angle in degrees", True),
         "turned-scores": SecondAttack(common_turn, 10, "angle in degrees", False),
         "turned-answer": SecondAttack(common_turn, 10, "angle in degrees", False, at_answer=True),
+        "fitting-answer": SecondAttack(common_turn, 10, "angle in degrees", False, at_answer=True, in_order=True),
         "turned-plane": SecondAttack(one_plane, 20, "angle in degrees", True),
         "foreign-data": SecondAttack(other_basis, 5, "condition of the other mixing matrix", True),
         "foreign-scores": SecondAttack(other_basis, 5, "condition of the other mixing matrix", False),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from scipy.linalg import pinv
@@ -27,7 +28,13 @@ from fedica.records.checks import check_not_negative
 from fedica.server.admission import ON_BAD
 from fedica.server.agreement import angles_to
 from fedica.server.refinement.admit import admit_scores
-from fedica.server.refinement.agreement import agreeing_clients, plausible_clients, readmitted_clients
+from fedica.server.refinement.agreement import (
+    agreeing_clients,
+    geometric_median,
+    plausible_clients,
+    readmitted_clients,
+)
+from fedica.server.refinement.own_fits import own_steps, unexplained
 from fedica.server.refinement.pooled import Pooled
 from fedica.server.refinement.shared import contested
 from fedica.server.refinement.steps import Statistics, Steps, median_scale, on_common_scale, steps_of
@@ -38,9 +45,12 @@ MIN_GAIN = 0.12
 """A step whose square is below this times its expected error is not worth taking."""
 SLACK = 1.05
 """The expected squared error of the step may be this much above that of the first answer."""
+MAX_MOVED = 0.15
+"""A step is not taken whole if deviations that clients share may have caused more than this of its square: without its
+part along one of many directions it loses little."""
 MAX_CONTESTED = 0.47
-"""A step is not taken whole if deviations that clients share may have caused more than this of its square: one that is
-half bias and half gain is no gain."""
+"""The same where one of these deviations was found from the step itself: a step of which half is bias is no gain. And a
+step is not taken at all if so much of what is left of it may still be theirs."""
 BIASED = 4.0
 """A first answer that claims a smaller error than the step has is believed, unless the step is longer than that error
 explains: its square at least 1 + 4 (ratio - 1) times its own, for the ratio of the two."""
@@ -94,6 +104,7 @@ def refine(
             f"no second message can be used: of {len(scores)}, {len(rejected)} were refused and the others are of "
             "clients that the first message showed outlying. The first answer stands."
         )
+    names = [one.client for one in admitted]
     sent, counts = Statistics.of(admitted, result.n_components), trusted.copy()
     for _ in range(2):  # medians over all clients at first, then over those that count
         equal = _weights(sent.n_samples, 1.0) * counts
@@ -101,14 +112,16 @@ def refine(
         steps = steps_of(statistics, equal)
         plausible = plausible_clients(statistics)
         asked = trusted & plausible if (trusted & plausible).any() else trusted
+        judged_steps = steps.of_clients(asked)
+        centre = geometric_median(judged_steps)
+        left = unexplained(steps, centre, equal, own_steps(steps, result, names, median_scale(statistics, equal)))
         counts = np.zeros_like(trusted)
-        counts[asked] = agreeing_clients(steps.of_clients(asked))
+        counts[asked] = agreeing_clients(judged_steps, centre, left.of_clients(asked))
     readmitted = readmitted_clients(steps, counts, ~trusted & plausible)
     judged = Judged(trusted | readmitted, counts | readmitted, len(result.clients) - len(outlying))
     weights = _weights(statistics.n_samples, max_weight) * judged.counts
     before = np.inf if min_gain == 0 else _error_before(result, outlying, statistics.of_clients(trusted))
-    verdict = _supported(steps, weights, judged, min_gain, before)
-    names = np.array([one.client for one in admitted])
+    verdict = _supported(steps, left.steps, weights, judged, min_gain, before)
     refinement = Refinement(
         round=2 if result.refinement is None else result.refinement.round + 1,
         refines=admitted[0].refines,
@@ -116,8 +129,8 @@ def refine(
         reason=verdict.reason,
         turned=np.zeros(result.n_components),
         scale=result.scale,
-        counted=tuple(names[judged.counts].tolist()),
-        left_out=tuple(names[~judged.counts].tolist()),
+        counted=tuple(compress(names, judged.counts)),
+        left_out=tuple(compress(names, ~judged.counts)),
     )
     if not verdict.taken:
         return replace(result, refinement=refinement)
@@ -172,7 +185,9 @@ def _error_before(result: Aggregate, outlying: set[str], statistics: Statistics)
     return float(np.sum((typical / np.maximum(np.bincount(labels[labels >= 0], minlength=r), 1))[scored]))
 
 
-def _supported(steps: Steps, weights: Array, judged: Judged, min_gain: float, error_before: float) -> Verdict:
+def _supported(
+    steps: Steps, left: Steps, weights: Array, judged: Judged, min_gain: float, error_before: float
+) -> Verdict:
     """Decide whether the step is taken, or a part of it, and say why."""  # (R7)
     counts, n_clients = judged.counts, int(judged.judged.sum())
     n_counted = int(counts.sum())
@@ -199,8 +214,9 @@ def _supported(steps: Steps, weights: Array, judged: Judged, min_gain: float, er
     ratio = dispersion * float(steps.in_sources[known] @ errors[known]) / error_before
     if ratio > SLACK and gain < 1 + BIASED * (ratio - 1):
         return Verdict(False, f"{size}, which is {np.sqrt(ratio):.2f} times that of the answer before.", whole)
-    shared = contested(steps, weights)
-    if min_gain == 0 or shared.square <= MAX_CONTESTED * square_of(mean):
+    shared = contested(steps, left, weights)
+    allowed = MAX_CONTESTED if shared.along_step else MAX_MOVED
+    if min_gain == 0 or shared.square <= allowed * square_of(mean):
         return Verdict(True, f"{size}.", whole)
     share = np.sqrt(shared.square / square_of(mean))
     size = f"{size}, but a deviation that some of them share may be {share:.2f} times it"

@@ -5,12 +5,14 @@
      (1 + l)(1 + p/(K l)), and the eigenvector the squared cosine c = (1 - p/(K l^2)) / (1 + p/(K l)) with it. A part of
      the clients that causes a step is seen along the step itself, with far fewer of them: there clients differ by more
      than elsewhere. Two fifths of the clients that cause a variance v move the mean by the root of 2 v / 3; and no part
-     of them by more than the step along the deviation, over the root of c.
+     of them by more than the step along the deviation, over the root of c. All this is looked for in what the clients'
+     first messages do not explain (R10), then in the steps themselves.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy.stats import chi2
@@ -21,7 +23,10 @@ from fedica.server.refinement.steps import Steps
 MAX_SHARED = 5
 """Shared deviations that are looked for, one after the other."""
 CONTESTED_EDGE = 2.5
-"""The same for the question whether the mean can be relied on: few honest federations are beyond it."""
+"""A deviation may have moved the mean if its eigenvalue is this many deviations (Tracy and Widom) beyond the edge: few
+honest federations have one."""
+UNEXPLAINED_EDGE = 1.5
+"""The same for what first messages do not explain: one in 50 honest federations is beyond it, and loses little."""
 SPARSE = 0.5
 """A deviation is looked at in its largest values alone, those above this share of the largest, if they have this share
 of its square: where few pairs of sources are turned, clients stand apart there first."""
@@ -29,7 +34,7 @@ FEW = 0.1
 """And if they are at most this share of all values."""
 MIN_SHARING = 8
 """With fewer clients no shared deviation is looked for: any three of seven may agree."""
-ALONG_STEP = 2.5
+ALONG_STEP = 3.5
 """Clients differ along the step by more than elsewhere if their variance is this many deviations above the others'."""
 
 
@@ -38,37 +43,41 @@ class Contested:
     """Deviations that parts of the clients share and may have given to the mean.
 
     directions : (m, p), unit rows, in the values of the steps; square : what they may have moved the mean by, squared,
-    in the sources; hidden : the part of it that is expected outside the directions, which errors have turned.
+    in the sources; hidden : the part of it that is expected outside the directions, which errors have turned;
+    along_step : whether one of the directions was found from the step itself: without it little of the step is left.
     """
 
     directions: Array
     square: float
     hidden: float
+    along_step: bool
 
 
-def contested(steps: Steps, weights: Array) -> Contested:
+def contested(steps: Steps, left: Steps, weights: Array) -> Contested:
     """Find deviations that clients share, and what these may have moved the mean by.
 
-    weights : (K,), zero for clients that do not count.
+    left : what first messages do not explain of the steps; weights : (K,), zero for clients that do not count.
     """
     mean, errors = steps.mean(weights), np.where(weights @ steps.has > 0, steps.expected_errors(weights), 0.0)
     found: list[Shared] = []
-    for kind in steps.kinds:
-        left, before = steps, len(found)
+    for (seen, beyond), kind in product(((left, UNEXPLAINED_EDGE), (steps, CONTESTED_EDGE)), steps.kinds):
+        before = len(found)
         while len(found) < before + MAX_SHARED:
-            shared = shared_deviation(left, weights, kind, CONTESTED_EDGE)
+            others = seen.without(one.direction for one in found)
+            n_off = sum(bool(one.direction[kind].any()) for one in found)
+            shared = shared_deviation(others, weights, kind, beyond, n_off)
             if shared is None and len(found) == before:
-                shared = _along_step(steps, weights, kind)
+                shared = _along_step(others, mean, weights, kind, n_off)
             if shared is None:
                 break
             found.append(shared)
-            left = replace(left, values=left.values - np.outer(left.values @ shared.direction, shared.direction))
     moved, hidden = 0.0, 0.0
     for one in found:
         along = ((one.direction @ mean) ** 2 + one.direction**2 @ errors) * (steps.in_sources @ one.direction**2)
         most = min(2 * one.square / 3, float(along) / max(one.captured, 1e-300))  # (R8)
         moved, hidden = moved + most, hidden + most * (1 - one.captured)
-    return Contested(np.array([one.direction for one in found]).reshape(-1, mean.size), moved, hidden)
+    directions = np.array([one.direction for one in found]).reshape(-1, mean.size)
+    return Contested(directions, moved, hidden, any(one.along_step for one in found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +86,7 @@ class Shared:
 
     position, sparse : (n,), where each client that counts stands along it, and along its largest values alone;
     direction : (p,), of length one; square : its variance over clients, in the sources; captured : the squared cosine
-    that the direction is expected to have with the true one.
+    that the direction is expected to have with the true one; along_step : whether it was found from the step.
     """
 
     position: Array
@@ -85,17 +94,22 @@ class Shared:
     direction: Array
     square: float
     captured: float
+    along_step: bool
 
 
-def shared_deviation(steps: Steps, weights: Array, kind: slice, beyond: float) -> Shared | None:
-    """Return the largest deviation that clients share in one kind of values, if it is beyond chance."""  # (R8)
+def shared_deviation(steps: Steps, weights: Array, kind: slice, beyond: float, n_off: int = 0) -> Shared | None:
+    """Return the largest deviation that clients share in one kind of values, if it is beyond chance.
+
+    beyond : how many deviations above the edge; n_off : directions along which the steps have nothing.
+    """  # (R8)
     z, has, columns = _deviations(steps, weights, kind)
-    n, p = z.shape
-    if n < MIN_SHARING or p == 0:
+    n, p = z.shape[0], z.shape[1] - n_off
+    if n < MIN_SHARING or p <= n_off:
         return None
     values, vectors = np.linalg.eigh(z @ z.T)
-    typical = np.median((z**2).sum(axis=1) / np.maximum(has.sum(axis=1), 1)) * p / chi2.median(p)
-    others = values[:-1].sum() / max(float(has.sum()) - p * largest_by_chance(n, p, 0.0), 1.0)  # without the deviation
+    known = has.sum(axis=1) * (p / z.shape[1])
+    typical = np.median((z**2).sum(axis=1) / np.maximum(known, 1)) * p / chi2.median(p)
+    others = values[:-1].sum() / max(known.sum() - p * largest_by_chance(n, p, 0.0), 1.0)  # without the deviation
     noise = max(min(typical, others), 1e-300)
     largest = values[-1] / (noise * p)
     if largest <= largest_by_chance(n, p, beyond):
@@ -107,17 +121,20 @@ def shared_deviation(steps: Steps, weights: Array, kind: slice, beyond: float) -
     square = spike * noise * (steps.in_sources @ direction**2) / np.median(weights[weights > 0])
     captured = max(1 - p / (n * spike**2), 0.0) / (1 + p / (n * spike)) if spike > 0 else 0.0
     position = vectors[:, -1] * np.sqrt(largest * p)
-    return Shared(position, z @ _largest_values(direction[columns]), direction, float(square), captured)
+    return Shared(position, z @ _largest_values(direction[columns]), direction, float(square), captured, False)
 
 
-def _along_step(steps: Steps, weights: Array, kind: slice) -> Shared | None:
-    """Return the deviation by which clients differ along the step, if they differ more there than elsewhere."""  # (R8)
+def _along_step(steps: Steps, mean: Array, weights: Array, kind: slice, n_off: int) -> Shared | None:
+    """Return the deviation by which clients differ along the step, if they differ more there than elsewhere.
+
+    mean : (p,), the step; the rest as in `shared_deviation`.
+    """  # (R8)
     z, has, columns = _deviations(steps, weights, kind)
-    n, p = z.shape
-    step = steps.mean(weights)[columns]
-    if n < MIN_SHARING or p < 2 or not step.any():
+    n, p, step = z.shape[0], z.shape[1] - n_off, mean[columns]
+    if n < MIN_SHARING or p < 2 or p <= n_off or not step.any():
         return None
-    along, everywhere = step / np.linalg.norm(step), max(float((z**2).sum() / has.sum()), 1e-300)
+    along = step / np.linalg.norm(step)
+    everywhere = max(float((z**2).sum() / has.sum()) * z.shape[1] / p, 1e-300)
     position = z @ along
     excess = float(position @ position) / (n * everywhere) - 1
     if excess <= ALONG_STEP * np.sqrt(2 / n):
@@ -128,7 +145,7 @@ def _along_step(steps: Steps, weights: Array, kind: slice) -> Shared | None:
     direction[columns] = unit(turned[:, None]).ravel()
     variance = excess * everywhere / np.median(weights[weights > 0]) / float(direction[columns] @ along) ** 2
     square = variance * float(steps.in_sources @ direction**2)
-    return Shared(z @ direction[columns], np.zeros(n), direction, square, captured)
+    return Shared(z @ direction[columns], np.zeros(n), direction, square, captured, True)
 
 
 def _deviations(steps: Steps, weights: Array, kind: slice) -> tuple[Array, BoolArray, IntArray]:

@@ -14,7 +14,7 @@ G_ii and h_i are medians over clients. The expected errors are known, since tanh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -136,6 +136,13 @@ class Steps:
     def of_clients(self, clients: BoolArray) -> Steps:
         """Return the steps of some of the clients alone. clients : (K,)."""
         return replace(self, values=self.values[clients], has=self.has[clients], n_samples=self.n_samples[clients])
+
+    def without(self, directions: Iterable[Array]) -> Steps:
+        """Return steps that have nothing along these directions, (p,) each, orthogonal and of length one."""
+        values = self.values
+        for direction in directions:
+            values = values - np.outer(values @ direction, direction)
+        return replace(self, values=values)
 
     def as_matrices(self, values: Array) -> tuple[Array, Array]:
         """Return theta, antisymmetric, and C - I, symmetric, both (r, r), that values (p,) mean."""
