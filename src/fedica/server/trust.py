@@ -20,6 +20,7 @@ from fedica.server.agreement import (
     chance_likeness,
     client_cut,
     client_distances,
+    client_influence,
     client_likeness,
     duplicate_weights,
     matched_atoms,
@@ -43,8 +44,6 @@ SAMPLES_SLACK = 3.0
 """Few samples explain up to 3 times the error that they predict."""
 SAMPLES_NEEDED = 40.0
 """Below 40 r^2 samples, and a quarter of the others', a local ICA may find anything: theory asks for r^2 at least."""
-CLIENTS_AT_ONCE = 50_000
-"""Clients whose influence is worked out in one pass."""
 MAX_COMPARED = 60
 """Outlying clients that are searched for agreement among themselves."""
 
@@ -144,7 +143,7 @@ def assess(admitted: Admitted, centres: Array, weights: Array, assignment: Assig
         angles=measured.angles,
         has=measured.has,
         n_unmatched=measured.n_unmatched,
-        influence=_influence(assignment, measured.angle_of_atom, weights, norms, owner, len(admitted.clients)),
+        influence=client_influence(assignment, measured.angle_of_atom, weights, norms, owner, len(admitted.clients)),
     )
 
 
@@ -352,24 +351,3 @@ def _agreeing_outliers(atoms: Columns, owner: IntArray, outlying: IntArray, dist
         near[place] = False
         found[int(k)] = int(near.sum())
     return found
-
-
-def _influence(
-    assignment: Assignment, angle: Array, weights: Array, norms: Array, owner: IntArray, n_clients: int
-) -> Array:
-    """Largest angle by which a component turns when the client is left out, one reweighted mean later, in degrees.
-
-    The centre c of total weight W without the atom x of weight w is W c - w x, up to scale.
-    """
-    labels = assignment.labels
-    weighed = np.where(labels >= 0, weights, 0.0)
-    totals = np.bincount(np.maximum(labels, 0), weights=weighed, minlength=norms.size)
-    influence = np.zeros(n_clients)
-    for first in range(0, n_clients, CLIENTS_AT_ONCE):
-        own = slice(*np.searchsorted(owner, [first, first + CLIENTS_AT_ONCE]))
-        label, w, theta = labels[own], weighed[own], np.radians(angle[own])
-        left = totals[label] - w
-        turned = np.degrees(np.arctan2(w * np.sin(theta), totals[label] * norms[label] - w * np.cos(theta)))
-        turned[left <= 1e-12 * totals[label]] = 90.0  # nobody else supports it
-        np.maximum.at(influence, owner[own], np.where(w > 0, np.minimum(turned, 90.0), 0.0))
-    return influence
