@@ -93,6 +93,8 @@ def test_what_was_kept_in_extra_becomes_a_field():
         ({"grid": "x" * 1001}, "grid may have at most 1000 characters; got 1001"),
         ({"extra": {"grid": ""}}, "client 'a': grid must be a text that is not empty"),
         ({"extra": {"grid": "2 mm"}, "grid": "3 mm"}, "grid is given twice, as a field and in extra"),
+        ({"extra": {"note": "x" * 65_536}}, "extra may have at most 65536 bytes as JSON; got 65548. Send less along"),
+        ({"extra": {"note": "\u00e9" * 33_000}}, "extra may have at most 65536 bytes as JSON"),
         ({"extra": ["grid"]}, "extra must be a mapping from text to text"),
         ({"gram": np.eye(3)}, "gram must have a row for each of the 2 atoms; got 3"),
         ({"gram": np.ones((2, 3))}, r"gram must be a square matrix; got shape \(2, 3\)"),

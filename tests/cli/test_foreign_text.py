@@ -110,6 +110,49 @@ def test_what_is_said_of_a_rejection_is_bounded(tmp_path, inbox):
             assert max(len(row["reason"]) for row in csv.DictReader(stream)) <= 2000
 
 
+def with_metadata(data, **metadata):
+    """Change the metadata of a file, as no writer of ours would."""
+    n_header = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + n_header])
+    header["__metadata__"] |= metadata
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[8 + n_header :]
+
+
+def test_seventeen_files_with_megabytes_of_a_term_refuse_nobody_else(tmp_path, inbox):
+    """Each says another grid, longer than any grid is; what is said of them is short, and the others count."""
+    for k in range(17):
+        data = contribution_to_bytes(replace(good(0), client=f"hostile-{k}"))
+        (inbox / f"hostile-{k}.safetensors").write_bytes(with_metadata(data, grid=f"{k} {'g' * 3_900_000}"))
+    said = aggregate(inbox, tmp_path / "result")
+    assert len(said.output) < 100_000
+    found = read_folder(tmp_path / "result").aggregate
+    assert sorted(found.clients) == [f"good-{k}" for k in range(4)]
+    assert len(found.rejected) == 17
+
+
+def test_a_file_with_much_besides_what_was_asked_for_is_refused(tmp_path, inbox):
+    """Fields that nobody knows have 64 KB together: a contribution is no way to send other things."""
+    data = contribution_to_bytes(replace(good(0), client="much"))
+    (inbox / "much.safetensors").write_bytes(with_metadata(data, a="x" * 40_000, b="x" * 40_000))
+    aggregate(inbox, tmp_path / "result")
+    (refused,) = read_folder(tmp_path / "result").aggregate.rejected
+    assert "at most 65536 bytes" in refused.reason
+
+
+def test_figures_for_papers_are_drawn_whatever_features_are_called(tmp_path, inbox):
+    """A PDF of matplotlib cannot hold a name that has a character of no width in it."""
+    pytest.importorskip("matplotlib")
+    aggregate(inbox, tmp_path / "result")
+    words = ["report", tmp_path / "result", "-o", tmp_path / "page.html", "--figures", tmp_path / "figures"]
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert len(list((tmp_path / "figures").iterdir())) == 8
+    for path in (tmp_path / "figures").glob("*.svg"):
+        assert not UNPRINTABLE.search(path.read_text()), path
+
+
 def test_what_clients_declare_is_printable_in_files_for_people(tmp_path, inbox):
     """The study that all contributions name: in the tables, the summary, the report and a derivative."""
     for path in inbox.iterdir():

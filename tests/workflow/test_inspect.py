@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from fedica.errors import FormatError
-from fedica.exchange import contribution_to_bytes, write_contribution, write_study
+from fedica.exchange import contribution_to_bytes, write_contribution, write_details, write_study
 from fedica.records import Contribution, Study
+from fedica.server import aggregate
 from fedica.workflow import inspect_file
 
 
@@ -46,6 +48,7 @@ def test_lists_of_names_are_counted(tmp_path):
     [
         '{"format": "fedica.study", "version": "1", "id": "\\ud800", "features": [{"name": "a"}]}',
         '{"format": "fedica.study", "version": "1", "id": "s", "features": [{"name": "\\udfff"}]}',
+        '{"format": "fedica.study", "version": "1", "id": "s", "features": [{"name": "a", "unit": "\\ud800"}]}',
         '{"format": "fedica.summary", "version": "1", "x": "\\uDC00"}',
         '{"format": "fedica.study", "version": "1", "id": ' + "[" * 100_000,
         '{"format": "fedica.other", "version": "1"}',
@@ -57,6 +60,21 @@ def test_what_is_no_file_of_ours_is_one_sentence(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(FormatError):
         inspect_file(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("name", ["mixing", "centres", "atoms"])
+def test_numbers_that_no_unit_vector_has_are_refused_in_a_hand_made_file(tmp_path, name):
+    """1e200 in the details: its square is infinite, in whatever reads it next."""
+    rng = np.random.default_rng(0)
+    sent = [Contribution(f"c{k}", np.eye(4)[:, :3] + 0.01 * rng.standard_normal((4, 3)), 100) for k in range(4)]
+    write_details(aggregate(sent, 3), tmp_path / "d.safetensors")
+    data = bytearray((tmp_path / "d.safetensors").read_bytes())
+    n_header = int.from_bytes(data[:8], "little")
+    start = 8 + n_header + json.loads(data[8 : 8 + n_header])[name]["data_offsets"][0]
+    data[start : start + 8] = np.float64(1e200).tobytes()
+    (tmp_path / "d.safetensors").write_bytes(data)
+    with pytest.raises(FormatError, match=f"'{name}' must be finite, its entries at most"):
+        inspect_file(tmp_path / "d.safetensors")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
