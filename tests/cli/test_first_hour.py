@@ -145,6 +145,14 @@ def test_6_a_filter_of_the_recording_itself_is_noted():
     assert "low-pass filtered at 40 Hz, as it says itself; study 'rest' asks for no low-pass filter" in said
 
 
+def test_6_a_contribution_is_no_study():
+    """The sentence says what the file is, and what is wanted."""
+    run(f"local {write('a.csv')} --components 3 -o a.safetensors")
+    said = run("local a.csv --study a.safetensors -o b.safetensors", 1)
+    assert "a.safetensors: expected a fedica.study file, which is text; this is a contribution" in said
+    assert "Give the .json file that fedica study new wrote." in said
+
+
 def test_7_clients_in_place_of_y_are_noticed():
     """One client alone is warned of, and sources have variance one whoever recovers them."""
     clients = np.repeat(np.arange(3), 80)
