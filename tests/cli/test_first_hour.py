@@ -79,6 +79,14 @@ def test_3_barcodes_of_patients_do_not_leave(corner):
     assert not Path("a.safetensors").exists()
 
 
+def test_3_symbols_of_genes_over_columns_of_any_name_are_asked_about():
+    """Nothing but the labels tells: the column is not named, and the values say the contrary."""
+    genes = ["TP53", "EGFR", "KRAS", "MYC", "BRCA1", "BRCA2", "PTEN", "RB1", "CDKN2A", "VHL"]
+    values = RNG.normal(0, 1, (10, 5)) + RNG.uniform(0, 90, 5)
+    write("a.csv", values, ("north", "west", "east", "south", "centre"), labels=genes)
+    assert "--transpose" in run("local a.csv -o a.safetensors", 1)
+
+
 def test_4_who_and_when_stay():
     """Identifiers in other languages, days as a spreadsheet counts them, postcodes; and numbers that never repeat."""
     names = ["Fallnummer", "Geburtsdatum", "Postleitzahl", "code postal", "lfd", *NAMES]
