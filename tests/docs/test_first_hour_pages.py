@@ -94,3 +94,11 @@ def test_the_glossary_has_the_words_of_the_commands():
     rows = re.findall(r"(?m)^\| ([^|]+) \| [^|]+ \|$", text_of("glossary.md"))
     words = {word for row in rows for word in row.split(", ")}
     assert words >= {"client", "atom", "contribution", "component", "aggregate", "study", "support", "weak", "outlying"}
+
+
+def test_thumbnails_of_the_gallery_are_large_enough_to_be_read():
+    """Figures of ten inches hold text: at 160 pixels, as sphinx-gallery shows them, nobody reads it."""
+    shown = re.search(r"sphx-glr-thumbnails \{\s*grid-template-columns: .*?(\d+)px", text_of("_static/fedica.css"))
+    stored = re.search(r'"thumbnail_size": \((\d+), (\d+)\)', text_of("conf.py"))
+    assert int(shown[1]) >= 300
+    assert int(stored[1]) >= 2 * int(shown[1])
