@@ -71,6 +71,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "capture_repr": ("_repr_html_",),
     "image_srcset": ["2x"],
+    "thumbnail_size": (640, 448),  # fedica.css shows half of that
 }
 
 html_theme = "pydata_sphinx_theme"

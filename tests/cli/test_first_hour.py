@@ -79,6 +79,14 @@ def test_3_barcodes_of_patients_do_not_leave(corner):
     assert not Path("a.safetensors").exists()
 
 
+def test_3_symbols_of_genes_over_columns_of_any_name_are_asked_about():
+    """Nothing but the labels tells: the column is not named, and the values say the contrary."""
+    genes = ["TP53", "EGFR", "KRAS", "MYC", "BRCA1", "BRCA2", "PTEN", "RB1", "CDKN2A", "VHL"]
+    values = RNG.normal(0, 1, (10, 5)) + RNG.uniform(0, 90, 5)
+    write("a.csv", values, ("north", "west", "east", "south", "centre"), labels=genes)
+    assert "--transpose" in run("local a.csv -o a.safetensors", 1)
+
+
 def test_4_who_and_when_stay():
     """Identifiers in other languages, days as a spreadsheet counts them, postcodes; and numbers that never repeat."""
     names = ["Fallnummer", "Geburtsdatum", "Postleitzahl", "code postal", "lfd", *NAMES]
@@ -108,12 +116,14 @@ def test_6_a_study_of_voxels_asks_for_maps():
     assert read_contribution("a.safetensors").independence == "features"
 
 
-def recording(name="a.vhdr", seed=0):
+def recording(name="a.vhdr", seed=0, rate=None):
     """Write a recording of BrainVision, and return it."""
     mne = pytest.importorskip("mne")
     from eeg_simulated import dipole_maps, simulated_raw
 
     raw = simulated_raw(dipole_maps(3), seed, n_samples=2000, extra=False)
+    if rate is not None:
+        raw.resample(rate, verbose="ERROR")
     mne.export.export_raw(name, raw, verbose="ERROR")
     return raw
 
@@ -123,6 +133,32 @@ def test_6_another_filter_than_the_study_says_is_refused():
     recording()
     run("study new --id rest --from a.vhdr --components 3 -o eeg.json")
     assert "has highpass 1" in run("local a.vhdr --study eeg.json --highpass 2 -o b.safetensors", 1)
+
+
+def test_6_without_a_study_another_filter_is_named():
+    """The coordinator hears of it; nobody is refused."""
+    recording()
+    run("local a.vhdr --components 3 -o a.safetensors")
+    run("local a.vhdr --components 3 --highpass 4 -o b.safetensors")
+    said = run("aggregate a.safetensors b.safetensors -o result")
+    assert "Clients prepared their data differently: highpass is 1 ('a'), 4 ('b')." in said
+
+
+def test_6_a_filter_of_the_recording_itself_is_noted():
+    """The study asks for no low-pass; the recording had one before."""
+    raw = recording()
+    run("study new --id rest --from a.vhdr --components 3 -o study.json")
+    raw.filter(None, 40, verbose="ERROR").save("b_raw.fif", verbose="ERROR")
+    said = run("local b_raw.fif --study study.json -o b.safetensors")
+    assert "low-pass filtered at 40 Hz, as it says itself; study 'rest' asks for no low-pass filter" in said
+
+
+def test_6_a_contribution_is_no_study():
+    """The sentence says what the file is, and what is wanted."""
+    run(f"local {write('a.csv')} --components 3 -o a.safetensors")
+    said = run("local a.csv --study a.safetensors -o b.safetensors", 1)
+    assert "a.safetensors: expected a fedica.study file, which is text; this is a contribution" in said
+    assert "Give the .json file that fedica study new wrote." in said
 
 
 def test_7_clients_in_place_of_y_are_noticed():
@@ -174,6 +210,14 @@ def test_8_what_people_have_is_read(data):
     sent = read_contribution("a.safetensors")
     assert (sent.n_samples, sent.n_features) == (240, 4)
     assert data is not persons or sent.persons == 60
+
+
+def test_8_recordings_of_different_rates_are_not_joined():
+    """The sentence says which rates, and what to do."""
+    recording("a.vhdr")
+    recording("b.vhdr", rate=100)
+    said = run("local a.vhdr b.vhdr -o a.safetensors", 1)
+    assert "a.vhdr is sampled at 200 Hz, this one at 100 Hz. Resample them to one rate first" in said
 
 
 def test_8_a_fitted_decomposition_is_sent():

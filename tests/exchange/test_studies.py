@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedica.errors import FormatError, InputError
 from fedica.exchange import read_study, write_study
+from fedica.exchange.format import serialise
 from fedica.records import Study
 
 FIELDS = (
@@ -122,6 +125,31 @@ def test_what_is_not_such_json_is_refused(tmp_path: Path, data: bytes, problem: 
     with pytest.raises(FormatError) as caught:
         read_study(tmp_path / "study.json")
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        ("fedica.contribution", "a contribution, which a client sends"),
+        ("fedica.aggregate", "an aggregate, the result that goes to the clients"),
+        ("fedica.details", "the details of a result"),
+        ("somebody.else", "a safetensors file."),
+    ],
+)
+def test_another_file_in_place_of_a_study_is_called_by_its_name(tmp_path: Path, kind: str, what: str) -> None:
+    """However large it is, only its header is read; the sentence says what is wanted. A broken header is told, too."""
+    path = tmp_path / "x.safetensors"
+    head, data = serialise({"format": kind, "features": "x" * 3000}, {"atoms": np.ones((2, 2))})
+    path.write_bytes(bytes(head) + bytes(data))
+    for n_bytes in (path.stat().st_size, 2**27):
+        os.truncate(path, n_bytes)  # the rest is a hole
+        with pytest.raises(FormatError, match=r"expected a fedica\.study file") as caught:
+            read_study(path)
+        assert what in str(caught.value)
+        assert str(caught.value).endswith("Give the .json file that fedica study new wrote.")
+    path.write_bytes((8).to_bytes(8, "little") + b"{\xff\xff   }")
+    with pytest.raises(FormatError, match="this is a safetensors file"):
+        read_study(path)
 
 
 def test_a_study_that_utf8_cannot_say_is_not_written(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,47 @@ def test_runs_of_one_mask_are_joined_and_others_refused(tmp_path):
         read_files([one, other], options=ReadOptions(mask=mask))
     same = save(tmp_path / "3.nii", run_of(2))
     assert read_files([one, same], options=ReadOptions(mask=mask)).values.shape[0] == 120
+
+
+def recording(path, rate=200.0, highpass=None, lowpass=None):
+    """Save a recording that says at which frequencies it was filtered."""
+    pytest.importorskip("mne")
+    from eeg_simulated import dipole_maps, simulated_raw
+
+    raw = simulated_raw(dipole_maps(3), n_samples=2000, extra=False)
+    raw.resample(rate, verbose="ERROR").filter(highpass, lowpass, verbose="ERROR").save(path, verbose="ERROR")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "complaint"),
+    [
+        (
+            {"rate": 100.0},
+            {"rate": 200.0},
+            r"2_raw\.fif: all recordings of a client must be sampled at the same rate; .*1_raw\.fif is sampled at "
+            r"100 Hz, this one at 200 Hz\. Resample them to one rate first, .* raw\.resample\(100\)",
+        ),
+        ({"highpass": 2.0}, {"highpass": 3.0}, r"high-pass of .*1_raw.fif is at 2 Hz, .* at 3 Hz. Give --highpass 3"),
+        ({"highpass": 2.0}, {}, r"high-pass of .*1_raw.fif is at 2 Hz, .* at 1 Hz. Give --highpass 2"),
+        ({"lowpass": 40.0}, {"lowpass": 60.0}, r"low-pass of .*1_raw.fif is at 40 Hz, .* at 60 Hz. Give --lowpass 40"),
+    ],
+)
+def test_recordings_with_other_rates_or_filters_are_refused(tmp_path, one, other, complaint):
+    """They cannot be joined: the sentence says what differs and what to do, and that helps."""
+    files = [recording(tmp_path / "1_raw.fif", **one), recording(tmp_path / "2_raw.fif", **other)]
+    with pytest.raises(DataError, match=complaint):
+        read_files(files)
+    remedy = re.search(r"Give --(\w+) (\d+)", complaint)
+    if remedy:
+        joined = read_files(files, options=ReadOptions(**{remedy[1]: float(remedy[2])}))
+        assert getattr(joined.passband, remedy[1]) == float(remedy[2])
+
+
+def test_a_filter_that_one_recording_does_not_mention_is_noted(tmp_path):
+    """It may have been filtered all the same; what fedica filters away itself needs no word."""
+    files = [recording(tmp_path / "1_raw.fif"), recording(tmp_path / "2_raw.fif", highpass=0.5, lowpass=40.0)]
+    [note] = [note for note in read_files(files).notes if "does not say so" in note]
+    assert "2_raw.fif was low-pass filtered at 40 Hz, as it says itself" in note
+    assert note.endswith("1_raw.fif does not say so. If it was not, give --lowpass 40.")
+    assert not any("does not say so" in note for note in read_files(files, options=ReadOptions(lowpass=30.0)).notes)

@@ -10,6 +10,7 @@ from fedica.readers import ReadOptions, read_data
 
 RNG = np.random.default_rng(0)
 GENES = ("1007_s_at", "1053_at", "117_at", "121_at", "1255_g_at", "1294_at")
+ALIKE = np.random.default_rng(1).normal((3, 20, 50), 1, (6, 3))  # columns differ, rows are alike
 LEVELS = RNG.uniform(3, 14, (6, 1)) + RNG.normal(0, 0.5, (6, 5))  # genes differ, samples are alike
 
 
@@ -64,6 +65,41 @@ def test_genes_by_samples_are_asked_about(tmp_path, corner, columns, labels):
     with pytest.raises(DataError, match="one feature per row"):
         read_data(tmp_path / "a.csv")
     assert read_data(tmp_path / "a.csv", options=geo()).features == tuple(labels)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["TP53", "EGFR", "KRAS", "MYC", "HLA-A", "C9orf72"],
+        ["FBgn0000001", "FBgn0000003", "FBgn0000008", "FBgn0000014", "FBgn0000015", "FBgn0000017"],
+        ["YAL001C", "YBR160W", "YDL220C-A", "YHR205W", "YGL048C", "YAL069W"],
+        ["hsa-miR-21-5p", "hsa-let-7a-5p", "hsa-miR-155", "hsa-miR-1", "hsa-mir-9-1", "hsa-miR-34a"],
+    ],
+)
+def test_labels_of_genes_are_asked_about_whatever_the_values_are(tmp_path, labels):
+    """Where arrays differ more than genes do, and no column is called like a sample, their names alone tell."""
+    (tmp_path / "a.csv").write_text(text_of("", ["north", "west", "east"], labels, ALIKE))
+    with pytest.raises(DataError, match=r"one feature per row .*--transpose .*--no-transpose"):
+        read_data(tmp_path / "a.csv")
+    assert read_data(tmp_path / "a.csv", options=geo()).features == tuple(labels)
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels"),
+    [
+        (["age", "dose", "level"], ["KO1", "KO2", "KO3", "WT1", "WT2", "WT10"]),  # counted
+        (["age", "dose", "level"], ["A1", "A12", "B1", "B12", "C1", "C2"]),  # wells of a plate
+        (["age", "dose", "level"], ["A7F3K2", "QB91XY", "M4M4ZZ", "K1LT20", "PO7R5S", "ZX81QL"]),  # codes of persons
+        (["age", "dose", "level"], ["FRANCE", "ITALY", "CHAD", "OMAN", "CUBA", "PERU"]),
+        (["age", "dose", "level"], ["Anna", "Bela", "Carl", "Dora", "Emil", "Fritz"]),
+        (["TP53", "EGFR", "MYC"], ["MCF7", "HELA", "A549", "HCT116", "K562", "U2OS"]),  # lines of cells
+    ],
+)
+def test_other_labels_without_a_name_are_an_index(tmp_path, columns, labels):
+    """As pandas writes it: left out without a question."""
+    (tmp_path / "a.csv").write_text(text_of("", columns, labels, ALIKE))
+    table = read_data(tmp_path / "a.csv")
+    assert (table.features, table.labels) == (tuple(columns), tuple(labels))
 
 
 def test_centred_genes_are_asked_about(tmp_path):

@@ -182,6 +182,51 @@ def test_a_study_refuses_or_names_clients_that_differ(recordings):
     assert "client 'c' does not tell how its data was prepared, which study 'rest' fixes." in said
 
 
+def test_a_filter_that_the_recording_had_before_is_noted(recordings):
+    """Where it takes away more than the study asks for; not where it is what the study or the client asks for."""
+    run("study new --id rest --from eeg_raw.fif --lowpass 0 --components 3 -o open.json")
+    run("study new --id rest --from eeg_raw.fif --components 3 --other-preprocessing name -o same.json")
+    said = run("local eeg_raw.fif --study open.json -o a.safetensors")
+    assert "was low-pass filtered at 60 Hz, as it says itself; study 'rest' asks for no low-pass filter" in said
+    for options in ("", " --highpass 2 --lowpass 40"):
+        assert "as it says itself; study" not in run(f"local eeg_raw.fif --study same.json{options} -o a.safetensors")
+    recordings.filter(2, 30, verbose="ERROR").save("narrow_raw.fif", verbose="ERROR")
+    said = run("local narrow_raw.fif --study same.json -o a.safetensors")
+    assert "was high-pass filtered at 2 Hz, as it says itself; study 'rest' asks for 1 Hz" in said
+    assert "was low-pass filtered at 30 Hz, as it says itself; study 'rest' asks for 60 Hz" in said
+
+
+def test_without_a_study_different_preparations_are_named(recordings):
+    """What was applied, or found in the recording, is declared; nobody is refused, and silence is no difference."""
+    for client, options in (("a", ""), ("b", ""), ("c", " --highpass 2 --lowpass 40"), ("d", " --highpass 0.5")):
+        run(f"local eeg_raw.fif{options} --components 3 -o {client}.safetensors")
+    run("local eeg.csv --components 3 -o e.safetensors")
+    told = [read_contribution(f"{client}.safetensors").preprocessing for client in "acde"]
+    common = {"reference": "average", "channel_types": "eeg"}
+    assert dict(told[0]) == {**common, "highpass": "1", "lowpass": "60"}
+    assert dict(told[1]) == {**common, "highpass": "2", "lowpass": "40"}
+    assert dict(told[2]) == {**common, "highpass": "0.5", "lowpass": "60"}
+    assert told[3] is None
+    said = run(f"aggregate {' '.join(f'{client}.safetensors' for client in 'abcde')} -o different")
+    assert "differently: highpass is 1 ('a', 'b'), 0.5 ('d'), 2 ('c')." in said
+    assert "differently: lowpass is 60 ('a', 'b', 'd'), 40 ('c')." in said
+    assert "reference is" not in said
+    assert read_folder("different").aggregate.clients == tuple("abcde")
+    assert "differently" not in run("aggregate a.safetensors b.safetensors e.safetensors -o alike")
+
+
+def test_hostile_declarations_make_short_notes(tmp_path):
+    """Values of clients are other people's text: cut, escaped, and few of them."""
+    atoms = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    for k in range(8):
+        told = {"highpass": f"{k}\x1b[2J" + "9" * 500, **{f"step {j}": f"{j}{k}" for j in range(50)}}
+        write_contribution(Contribution(f"c{k}", atoms, 500, preprocessing=told), tmp_path / f"{k}.safetensors")
+    [note] = [note for note in combine(tmp_path).notes if "differently" in note]
+    assert "and 5 other values" in note
+    assert "\x1b" not in note
+    assert len(note) < 500
+
+
 def test_what_a_study_does_not_name_is_no_difference(recordings):
     """Written by hand, with one step; and how a table lies is its owner's affair."""
     study = Study("rest", recordings.ch_names, preprocessing={"highpass": "0.5"}, other_preprocessing="refuse")
@@ -227,6 +272,7 @@ def test_a_fitted_decomposition_is_sent_as_it_is(tmp_path):
     path = tmp_path / "x-ica.fif"
     ica.save(path, verbose="ERROR")
     sent = contribute(path, tmp_path / "x.safetensors").contribution
+    assert dict(sent.preprocessing) == {"channel_types": "eeg", "highpass": "0", "lowpass": "0", "reference": "average"}
     np.testing.assert_allclose(sent.atoms, ordered_by_content(from_mne(ica, "x")).atoms, atol=1e-12)
     assert (sent.client, sent.persons) == ("x", 1)
     study = Study("s", raw.ch_names[:8], declare_samples="no")

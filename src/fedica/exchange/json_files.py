@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,13 +14,25 @@ from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
 from fedica.exchange.files import read_bounded
 from fedica.exchange.format import check_version
-from fedica.exchange.header import encodable
+from fedica.exchange.header import encodable, parse_header
 from fedica.text import MAX_PATH, show_json, show_text
 
 VERSION = "1"
 """The version of the JSON files."""
 MAX_JSON_MEMORY = 512 * 1024 * 1024
 """Most bytes of memory that JSON may take when it is read: a few megabytes of ``[],`` would become gigabytes."""
+_MAX_HEADER = 64 * 1024 * 1024
+_BINARY = {
+    "fedica.contribution": "a contribution, which a client sends to the coordinator",
+    "fedica.scores": "a second message, which a client sends to the coordinator",
+    "fedica.aggregate": "an aggregate, the result that goes to the clients",
+    "fedica.details": "the details of a result, which the coordinator keeps",
+}
+"""What files of other kinds are."""
+_REMEDY = {
+    "fedica.study": " Give the .json file that fedica study new wrote.",
+    "fedica.key": " Give the .pub file that fedica keygen wrote.",
+}
 _BYTES_OF = {"{": 240, "[": 72, ",": 72}
 """What an object, a list, and an entry of either take at most, besides their texts."""
 
@@ -50,6 +63,7 @@ def json_text(value: Any, what: str, *, indent: int | None = None) -> str:
 def read_plain(path: PathLike, name: str, *, limit: int) -> dict[str, Any]:
     """Return the fields of a plain file without its format and version, which are checked."""
     source = show_text(os.fspath(path), MAX_PATH)
+    _refuse_binary(path, name, source)
     data = read_bounded(path, limit=limit, what=f"a {name} file")
     fields = parse_json(data, source)
     if not isinstance(fields, dict) or fields.get("format") != name:
@@ -57,6 +71,21 @@ def read_plain(path: PathLike, name: str, *, limit: int) -> dict[str, Any]:
         raise FormatError(f"{source}: expected a {name} file; got JSON with the format {str(found)[:60]!r}.")
     check_version(fields.get("version"), [VERSION], name, source)
     return {key: value for key, value in fields.items() if key not in ("format", "version")}
+
+
+def _refuse_binary(path: PathLike, name: str, source: str) -> None:
+    """Refuse a safetensors file in place of a text, and say what it is: of it nothing but the header is read."""
+    head = read_bounded(path, limit=sys.maxsize, what=f"a {name} file", head=9)
+    n_header = int.from_bytes(head[:8], "little")
+    if head[8:] != b"{" or n_header > _MAX_HEADER:
+        return
+    text = read_bounded(path, limit=sys.maxsize, what=f"a {name} file", head=8 + n_header)[8:]
+    try:
+        kind = parse_header(text.decode("utf-8", "replace"), source)[0].get("format", "")
+    except FormatError:
+        kind = ""
+    what = _BINARY.get(kind, "a safetensors file")
+    raise FormatError(f"{source}: expected a {name} file, which is text; this is {what}.{_REMEDY.get(name, '')}")
 
 
 def parse_json(data: bytes | str, source: str) -> Any:

@@ -12,6 +12,7 @@ from fedica.arrays import PathLike
 from fedica.errors import DataError, InputError
 from fedica.progress import counting
 from fedica.readers.channels import BAD_CHANNEL
+from fedica.readers.passbands import check_passbands, unsaid_filters
 from fedica.readers.registry import read_data
 from fedica.readers.select import NOT_WANTED, UNWANTED
 from fedica.readers.sheet import Table
@@ -33,8 +34,8 @@ def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = Non
     Raises
     ------
     DataError
-        If a file lacks a feature of the first, or has others, other units or another preparation. Channels that one
-        file marks as bad are left out of all.
+        If a file lacks a feature of the first, or has others, other units, another preparation, or of recordings
+        another sampling rate or other filters. Channels that one file marks as bad are left out of all.
     """
     if len({os.path.realpath(path) for path in paths}) < max(len(paths), 1):
         raise InputError(
@@ -51,6 +52,7 @@ def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = Non
         tables = [read_data(path, columns=good, **options) for path in paths]
     for table in tables[1:]:
         _check_alike(tables[0], table)
+        check_passbands(tables[0], table)
     counts = " + ".join(str(len(table.values)) for table in tables)
     later = (
         note for table in tables[1:] for note in _notes(table, bad) if columns is not None or NOT_WANTED not in note
@@ -61,6 +63,7 @@ def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = Non
         notes[f"left out because the first file does not have them: {list_names(list(dict.fromkeys(new)))}."] = None
     if bad:
         notes[f"left out of all files, because one marks them as bad: {list_names(bad)}."] = None
+    notes |= dict.fromkeys(unsaid_filters(tables))
     persons = [person for table in tables for person in table.persons or ()]
     labels = [label for table in tables for label in table.labels or ()]
     return Table(
@@ -75,6 +78,7 @@ def read_files(paths: Sequence[PathLike], *, columns: Sequence[str] | None = Non
         labels=None if any(table.labels is None for table in tables) else tuple(labels),
         n_files=len(tables),
         persons=frozenset(persons) if all(table.persons is not None for table in tables) else None,
+        passband=tables[0].passband,
     )
 
 

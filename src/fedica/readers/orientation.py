@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -19,13 +19,20 @@ _SAMPLE = re.compile(
     r"(?i)(GSM\d+.*|[SED]RR\d+|SAM(N|EA|D)\d+|TCGA-.*|GTEX-.*"
     r"|(sample|subject|sub|patient|pat|participant|donor|case|control|ctrl|proband|mouse|person)[\s_.-]*\d+.*)"
 )
-_FEATURE = re.compile(r"ENS[A-Z]*[GTP]\d{6,}(\.\d+)?|.*_at|ILMN_\d+|A_\d+_P\d+|cg\d{8}|rs\d{3,}|[NX][MR]_\d+(\.\d+)?")
+_FEATURE = re.compile(
+    r"ENS[A-Z]*[GTP]\d{6,}(\.\d+)?|.*_at|ILMN_\d+|A_\d+_P\d+|cg\d{8}|rs\d{3,}|[NX][MR]_\d+(\.\d+)?"
+    r"|FBgn\d{7}|WBGene\d{8}|AT[1-5CM]G\d{5}(\.\d+)?|Y[A-P][LR]\d{3}[WC](-[A-Z])?|[a-z]{3}-(mir|miR|let)-\S+"
+)
+_SYMBOL = re.compile(r"[A-Z][A-Z0-9]{1,9}([-.][A-Z0-9]{1,6})?|C(\d{1,2}|X|Y)orf\d{1,3}")
+"""Symbols of genes, such as TP53, HLA-A, C9orf72."""
 _FEATURE_COLUMN = re.compile(
     r"(.* )?(genes?|symbols?|probes?|probesets?|transcripts?|proteins?|metabolites?|features?|ensembl|entrez|hgnc"
     r"|uniprot|cpg|otu|asv|taxon)( ?(ids?|names?|symbols?|set))*|id ref|geneid|locus tag"
 )
 """Names of a column of labels that are features."""
 _MOST = 0.8
+_MANY_WORDS = 20
+_MIN_NUMBERED = 0.1
 _ZERO = 1e-3
 """Means below this share of the spread are zero: tables are rounded."""
 
@@ -63,6 +70,7 @@ def check_orientation(sheet: Sheet, source: str) -> None:
         distinct and _mostly(_FEATURE, labels),
         distinct and bool(_FEATURE_COLUMN.fullmatch(plain(sheet.labels_column))),
         distinct and not sheet.labels_column and not _mostly(_SAMPLE, labels) and _rows_differ_most(sheet),
+        distinct and not sheet.labels_column and _are_symbols(labels) and not _are_genes(sheet.names),
     ]
     if any(signs):
         rows = f", rows such as {list_names(labels[:2])}" if labels else ""
@@ -76,6 +84,23 @@ def check_orientation(sheet: Sheet, source: str) -> None:
 def _mostly(pattern: re.Pattern[str], names: Iterable[str]) -> bool:
     found = [bool(pattern.fullmatch(name)) for name in names]
     return sum(found) >= _MOST * len(found) > 0
+
+
+def _are_genes(names: Sequence[str]) -> bool:
+    return _mostly(_FEATURE, names) or _are_symbols(names)
+
+
+def _are_symbols(names: Sequence[str]) -> bool:
+    """Whether names are symbols of genes: many words in capitals, of several lengths, some of them with a number.
+
+    Samples that are counted (KO1, KO2, WT1) share few words; codes of persons have one length; names have no number.
+    """
+    symbols = [name for name in names if _SYMBOL.fullmatch(name)]
+    if len(symbols) < _MOST * len(names) or len({len(name) for name in symbols}) < 2:
+        return False
+    words = {re.split(r"\d", name, maxsplit=1)[0] for name in symbols}
+    n_numbered = sum(any(map(str.isdigit, name)) for name in symbols)
+    return len(words) > min(len(symbols) / 2, _MANY_WORDS) and n_numbered >= _MIN_NUMBERED * len(symbols)
 
 
 def _rows_differ_most(sheet: Sheet) -> bool:

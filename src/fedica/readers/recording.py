@@ -17,7 +17,7 @@ from fedica.errors import DataError
 from fedica.formats import ReadOptions
 from fedica.readers.channels import BAD_CHANNEL, Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
-from fedica.readers.sheet import Sheet
+from fedica.readers.sheet import Passband, Sheet
 from fedica.text import counted, list_names
 
 SINGLE_PRECISION_BYTES = 2**29
@@ -72,7 +72,7 @@ def read_recording(recording: Any, channels: Channels, source: str, options: Rea
         channels.units,
         dict.fromkeys(channels.bads, BAD_CHANNEL),
         {"reference": "average"} if options.reference == "average" and set(channels.types) == {"eeg"} else {},
-        lowpass=own_lowpass(recording),
+        passband=_passband(recording, band),
     )
 
 
@@ -131,6 +131,16 @@ def own_lowpass(recording: Any) -> float | None:
     """Return the cut-off of the low-pass that a recording declares; ``None`` if it says nothing below half its rate."""
     cutoff = float(recording.info["lowpass"] or 0.0)
     return cutoff if 0 < cutoff < 0.499 * float(recording.info["sfreq"]) else None
+
+
+def _passband(recording: Any, band: Band) -> Passband:
+    """Return what is left of a recording's own passband once the filters that it still needed are applied."""
+    lowpasses = [cutoff for cutoff in (own_lowpass(recording), band[1]) if cutoff is not None]
+    return Passband(
+        rate=float(recording.info["sfreq"]),
+        highpass=max(float(recording.info["highpass"] or 0.0), band[0] or 0.0),
+        lowpass=min(lowpasses, default=0.0),
+    )
 
 
 def _band(recording: Any, source: str, options: ReadOptions, *, is_raw: bool) -> tuple[Band, list[str]]:

@@ -128,7 +128,7 @@ def to_table(
         sheet.extra,
         labels,
         persons=sheet.persons,
-        lowpass=sheet.lowpass,
+        passband=sheet.passband,
     )
 
 

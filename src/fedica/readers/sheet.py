@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
+
+
+class Passband(NamedTuple):
+    """Which frequencies the samples of a recording hold, in Hz, as far as its file and fedica's own filters tell.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate.
+    highpass, lowpass : float
+        Cut-offs of what was filtered out, before or by fedica; 0 if no filter is known of.
+    """
+
+    rate: float
+    highpass: float
+    lowpass: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +54,8 @@ class Sheet:
         Name of the column of these labels; empty if it has none.
     persons : frozenset of str, optional
         Of whom the rows are, if a column tells; it never leaves the client.
-    lowpass : float, optional
-        Of a recording: cut-off in Hz of the low-pass that it declares itself.
+    passband : Passband, optional
+        Of a recording: its sampling rate, and how it was filtered.
     """
 
     values: NDArray[Any]
@@ -53,7 +69,7 @@ class Sheet:
     labels: tuple[str, ...] | None = None
     labels_column: str = ""
     persons: frozenset[str] | None = None
-    lowpass: float | None = None
+    passband: Passband | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +100,8 @@ class Table:
         How many files the data is from.
     persons : frozenset of str, optional
         Of whom the rows are, if the data tells: their number may be declared.
-    lowpass : float, optional
-        Of a recording: cut-off in Hz of the low-pass that it declares itself.
+    passband : Passband, optional
+        Of a recording: its sampling rate, and how it was filtered.
     """
 
     values: NDArray[Any]
@@ -99,4 +115,4 @@ class Table:
     labels: tuple[str, ...] | None = None
     n_files: int = 1
     persons: frozenset[str] | None = None
-    lowpass: float | None = None
+    passband: Passband | None = None

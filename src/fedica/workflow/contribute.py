@@ -18,6 +18,7 @@ from fedica.formats import READERS
 from fedica.readers import ReadOptions, Table, bids_recordings, read_files, suffix_of
 from fedica.readers.grids import check_grid
 from fedica.readers.select import Keep
+from fedica.readers.sheet import Passband
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Contribution, Study
 from fedica.server.trust import SAMPLES_NEEDED
@@ -35,7 +36,7 @@ from fedica.workflow.agreed import (
 from fedica.workflow.fit import fit_client
 from fedica.workflow.fitted import is_fitted, read_fitted
 from fedica.workflow.inspect import Field, fields_of
-from fedica.workflow.preparation import declared_preparation, study_options
+from fedica.workflow.preparation import declared_preparation, found_preparation, narrower_notes, study_options
 from fedica.workflow.scales import dominant_note
 from fedica.workflow.study import identifier_notes
 
@@ -181,10 +182,13 @@ def contribute(
         made = _from_table(
             table, name, agreed, wanted, at_most=n_components is None, solver=solver, random_state=random_state
         )
+    if agreed is None or agreed.preprocessing is None:
+        prepared = found_preparation(files, options, made.passband)
     contribution = replace(made.contribution, serial=serial, preprocessing=prepared)
     if serial is None and output is not None:
         contribution = replace(contribution, serial=next_serial(contribution, output, float32=float32))
     key_notes = exposed_key_note(key) if isinstance(key, str | os.PathLike) else ()
+    prepared_notes += narrower_notes(made.passband, options, agreed)
     notes = (*key_notes, *_study_notes(agreed), *prepared_notes, *made.notes)
     sent = contribution_to_bytes(contribution, key=signing, float32=float32)
     if show_names is not None and agreed is None and contribution.features is not None:
@@ -196,11 +200,12 @@ def contribute(
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A contribution before it is numbered, what was noticed, and what stays."""
+    """A contribution before it is numbered, what was noticed, what stays, and of a recording its passband."""
 
     contribution: Contribution
     notes: tuple[str, ...]
     stays: tuple[str, ...]
+    passband: Passband | None = None
 
 
 def _files(data: PathLike | Sequence[PathLike], *, bids: bool) -> tuple[list[PathLike], frozenset[str] | None]:
@@ -239,7 +244,7 @@ def _from_table(
     contribution = local.contribution(name, features=table.features, strengths=wanted.strengths, **fields)
     contribution = replace(contribution, n_samples=declared_samples(table.values.shape[0], study))
     notes = (*table.notes, *fit_notes, *_model_notes(table, X, contribution))
-    return _Made(contribution, notes, _stays(table, contribution))
+    return _Made(contribution, notes, _stays(table, contribution), table.passband)
 
 
 def _from_decomposition(path: PathLike, name: str, study: Study | None, wanted: Wanted, options: ReadOptions) -> _Made:

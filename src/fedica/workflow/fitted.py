@@ -47,19 +47,19 @@ def read_fitted(
     return ordered_by_content(replace(sent, atoms=sent.atoms[:, :n_components]))
 
 
-def fitted_preparation(path: PathLike, options: ReadOptions, study: Study) -> dict[str, Any]:
+def fitted_preparation(path: PathLike, options: ReadOptions, study: Study | None) -> dict[str, Any]:
     """Return how the recording was prepared that a decomposition was fitted to, as far as its file tells.
 
     As with recordings, a filter that takes away more than the study asks for counts as the study's.
     """
-    ica, agreed = _read_ica(path), study.preprocessing or {}
+    ica, agreed = _read_ica(path), (study.preprocessing if study else None) or {}
     if ica.info is None:
         return {}
-    highpass, lowpass = float(agreed.get("highpass", 0)), float(agreed.get("lowpass", 0))
-    has = own_lowpass(ica) or 0.0
+    own, has = float(ica.info["highpass"] or 0.0), own_lowpass(ica) or 0.0
+    highpass, lowpass = float(agreed.get("highpass", own)), float(agreed.get("lowpass", has))
     types = sorted(set(ica.get_channel_types()))
     return {
-        "highpass": highpass if already_highpassed(ica, highpass) else float(ica.info["highpass"] or 0.0),
+        "highpass": highpass if already_highpassed(ica, highpass) else own,
         "lowpass": lowpass if lowpass == 0 or 0 < has <= lowpass * (1 + 1e-6) else has,
         "reference": options.reference,
         "channel_types": "meg" if types == ["grad", "mag"] else ",".join(types),

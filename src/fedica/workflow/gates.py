@@ -9,10 +9,14 @@ from fedica.blocks import spooled
 from fedica.errors import ContributionError, InputError
 from fedica.exchange import Provenance, Received, TrustedKeys, read_contributions
 from fedica.records import Aggregate, Contribution, Rejection, Scores, Study
+from fedica.records.study import OWN_STEPS
 from fedica.text import counted, list_names, show_text
+from fedica.workflow.preparation import COMMON
 
 UNSIGNED = frozenset({"unsigned", "no-trusted-key", "other-key", "not-canonical", "bad-signature"})
 """Kinds of rejections of files that anybody can have sent in a client's name."""
+MAX_VALUES = 3
+"""Values of a step of preparing data that a note lists, those that most clients declare."""
 
 
 def read_inbox(
@@ -79,8 +83,13 @@ def _newest(
 
 
 def preparation_notes(received: Sequence[Received], study: Study | None) -> tuple[str, ...]:
-    """Name the clients that prepared their data otherwise than the study says, and those that do not tell."""
-    if study is None or study.other_preprocessing == "refuse":  # those are refused
+    """Name the clients that prepared their data otherwise than the study says, and those that do not tell.
+
+    Where no study says how, name what clients did differently. Nobody is refused for it, and silence is no difference.
+    """
+    if study is None or study.preprocessing is None:
+        return _different_preparations([item.contribution for item in received])
+    if study.other_preprocessing == "refuse":  # those are refused
         return ()
     steps = {item.contribution.client: study.other_step(item.contribution.preprocessing) for item in received}
     silent = sorted(client for client, step in steps.items() if step is not None and not step["step"])
@@ -92,6 +101,25 @@ def preparation_notes(received: Sequence[Received], study: Study | None) -> tupl
     ]
     if silent:
         notes.append(f"{list_names(silent)} did not tell how the data was prepared, which the study fixes.")
+    return tuple(notes)
+
+
+def _different_preparations(contributions: Sequence[Contribution]) -> tuple[str, ...]:
+    """Return a note for each step of preparing data whose value is not the same at all clients that tell it."""
+    notes = []
+    for step in COMMON:
+        clients: dict[str, list[str]] = {}
+        for sent in sorted(contributions, key=lambda sent: sent.client):
+            if step not in OWN_STEPS and step in (sent.preprocessing or {}):
+                clients.setdefault((sent.preprocessing or {})[step], []).append(sent.client)
+        if len(clients) > 1:
+            most = sorted(clients.items(), key=lambda one: (-len(one[1]), one[0]))
+            values = [f"{show_text(value, 40)} ({list_names(names, 3)})" for value, names in most[:MAX_VALUES]]
+            more = f" and {len(most) - MAX_VALUES} other values" if len(most) > MAX_VALUES else ""
+            notes.append(
+                f"clients prepared their data differently: {step} is {', '.join(values)}{more}. Different preparations "
+                "move atoms apart; a study says how all prepare: fedica study new --from DATA."
+            )
     return tuple(notes)
 
 

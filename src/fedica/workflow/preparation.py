@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,10 @@ from fedica.arrays import PathLike
 from fedica.errors import DataError, FormatError, OptionError
 from fedica.formats import READERS, ReadOptions, option_name
 from fedica.readers import suffix_of
+from fedica.readers.sheet import Passband
 from fedica.readers.voxels import SUFFIXES as IMAGES
 from fedica.records import Study
+from fedica.records.study import OWN_STEPS
 from fedica.workflow.fitted import USED_OPTIONS, fitted_preparation, is_fitted
 
 COMMON = (
@@ -73,6 +76,37 @@ def declared_preparation(
             f"{files[0]}: {sentence}. The study refuses that; give data of a format that fedica prepares itself."
         )
     return declared, (f"{sentence}. The coordinator will see that.",)
+
+
+def found_preparation(
+    files: Sequence[PathLike], options: ReadOptions, passband: Passband | None
+) -> dict[str, str] | None:
+    """Return how data was prepared where no study says how: with the filters that the recording had before."""
+    if is_fitted(files):
+        told = {name: _as_text(value) for name, value in fitted_preparation(files[0], options, None).items()}
+        return told or None
+    told = {name: text for name, text in (preparation_of(files, options) or {}).items() if name not in OWN_STEPS}
+    if passband is not None:
+        told |= {name: _as_text(getattr(passband, name)) for name in ("highpass", "lowpass")}
+    return told or None
+
+
+def narrower_notes(passband: Passband | None, options: ReadOptions, study: Study | None) -> tuple[str, ...]:
+    """Note the filters that a recording had before and that take away more than the study's, which the options hold."""
+    if passband is None or study is None or study.preprocessing is None:
+        return ()
+    highpass, lowpass = options.highpass or 0.0, options.lowpass or 0.0
+    steps = (
+        ("highpass", "high-pass", passband.highpass, highpass, passband.highpass > highpass * (1 + 1e-6)),
+        ("lowpass", "low-pass", passband.lowpass, lowpass, 0 < passband.lowpass < (lowpass or math.inf) * (1 - 1e-6)),
+    )
+    return tuple(
+        f"the recording was {what} filtered at {own:g} Hz, as it says itself; study {study.id!r} asks for "
+        + (f"{agreed:g} Hz" if agreed else f"no {what} filter")
+        + ": its atoms may differ from those of others. Give the recording as it was before that filter, if it is kept."
+        for name, what, own, agreed, narrower in steps
+        if narrower and name in study.preprocessing
+    )
 
 
 def study_options(options: ReadOptions, study: Study | None, files: Sequence[PathLike]) -> ReadOptions:

@@ -130,10 +130,11 @@ def _read(data: PathLike, options: ReadOptions) -> tuple[Table, ReadOptions, tup
         options = replace(options, channel_types="meg")
         table = read_data(data, drop_missing=True, options=options)
         notes.append("the recording has no EEG: the study is of MEG (channel_types meg).")
-    if options.lowpass is None and table.lowpass is not None and table.lowpass > (options.highpass or 0.0):
-        options = replace(options, lowpass=table.lowpass)
+    lowpass = table.passband.lowpass if table.passband else 0.0
+    if options.lowpass is None and lowpass > (options.highpass or 0.0):
+        options = replace(options, lowpass=lowpass)
         notes.append(
-            f"the recording was low-pass filtered at {table.lowpass:g} Hz, as it says itself: the study asks all "
+            f"the recording was low-pass filtered at {lowpass:g} Hz, as it says itself: the study asks all "
             "clients for that. --lowpass 0 asks for none."
         )
     return table, options, tuple(notes)
