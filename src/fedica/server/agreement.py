@@ -27,8 +27,8 @@ HARDLY_ALIKE = 0.5
 """A client is never unlike the others that has this share of their likeness beyond chance."""
 MIN_ATOMS = 4
 """Of fewer atoms a mean tells too little to be compared with chance."""
-BY_CHANCE, BEYOND_CHANCE, BELOW_OTHERS = 2.0, 4.0, 1.5
-"""A client within 2 deviations of chance is unlike the others if these are beyond 4, and 1.5 of their own above it."""
+BY_CHANCE, BEYOND_CHANCE, BELOW_OTHERS = 2.0, 4.0, 2.3
+"""A client within 2 deviations of chance is unlike the others if these are beyond 4, and 2.3 of their own above it."""
 MIN_DEVIATION = 1e-3
 """Of cosines between clients: smaller differences mean nothing."""
 
