@@ -27,8 +27,8 @@ HARDLY_ALIKE = 0.5
 """A client is never unlike the others that has this share of their likeness beyond chance."""
 MIN_ATOMS = 4
 """Of fewer atoms a mean tells too little to be compared with chance."""
-BY_CHANCE, BEYOND_CHANCE, BELOW_OTHERS = 2.0, 4.0, 2.3
-"""A client within 2 deviations of chance is unlike the others if these are beyond 4, and 2.3 of their own above it."""
+BY_CHANCE, BEYOND_CHANCE, BELOW_OTHERS = 2.0, 3.0, 2.3
+"""A client within 2 deviations of chance is unlike the others if these are beyond 3, and 2.3 of their own above it."""
 MIN_DEVIATION = 1e-3
 """Of cosines between clients: smaller differences mean nothing."""
 
@@ -128,26 +128,22 @@ def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Cha
 
     likeness, n_atoms : (K,), as from `client_likeness`; within : deviation of cosines between the atoms of one client.
     """
-    found = np.zeros(likeness.size, dtype=np.bool_)
+    found, spread = np.zeros(likeness.size, dtype=np.bool_), max(chance.deviation, MIN_DEVIATION)
+    by_chance = (likeness < chance.mean + BY_CHANCE * spread) & (n_atoms >= MIN_ATOMS)
     while True:
         usual, deviation = _usual_likeness(likeness[~found])
         deviations = np.maximum(deviation, within / np.sqrt(np.maximum(n_atoms, 1)))
         n_compared = found.size - int(np.count_nonzero(found))
         reach = float(student_t.ppf(1 - false_alarms, max(n_compared - 1, 2)))
-        low = usual - likeness > reach * deviations
         hardly = likeness - chance.mean < HARDLY_ALIKE * (usual - chance.mean)
-        more = found | (low & hardly)
+        more = found | (hardly & (usual - likeness > reach * deviations))
+        if usual > chance.mean + BEYOND_CHANCE * spread:
+            more |= by_chance & (usual - likeness > BELOW_OTHERS * deviation)
         if 2 * np.count_nonzero(more) >= likeness.size:
             return np.zeros_like(found)
         if np.array_equal(more, found):
-            break
+            return found
         found = more
-    spread = max(chance.deviation, MIN_DEVIATION)
-    if usual > chance.mean + BEYOND_CHANCE * spread:
-        by_chance = (likeness < chance.mean + BY_CHANCE * spread) & (n_atoms >= MIN_ATOMS)
-        more = found | (by_chance & (usual - likeness > BELOW_OTHERS * deviation))
-        found = more if 2 * np.count_nonzero(more) < likeness.size else found
-    return found
 
 
 def _usual_likeness(likeness: Array) -> tuple[float, float]:
