@@ -97,7 +97,7 @@ def test_the_low_pass(raw):
     for limit, recording in ((40, done), (120, raw)):
         notes = as_table(recording, options=ReadOptions(lowpass=limit)).notes
         assert any(note.startswith("not low-pass filtered: it has nothing above") for note in notes)
-    assert (as_table(done).lowpass, plain.lowpass) == (30.0, None)
+    assert (as_table(done).passband.lowpass, plain.passband.lowpass) == (30.0, 0.0)
     with pytest.raises(OptionError, match=r"lowpass must be above highpass, 1 Hz; got 0\.5 Hz"):
         ReadOptions(lowpass=0.5)
 
