@@ -256,7 +256,7 @@ class TestWithAStudy:
         other_preprocessing=st.sampled_from([None, "name", "refuse"]),
         spatial=st.booleans(),
     )
-    @settings(max_examples=100, derandomize=True)
+    @settings(max_examples=100)
     def test_a_hostile_minority_changes_nothing_for_the_others(
         self, data, n_hostile, may_lack_features, other_preprocessing, spatial
     ):

@@ -9,6 +9,7 @@ import pytest
 
 from fedica.local import LocalICA
 from fedica.matching import match
+from fedica.records import Contribution
 from fedica.server import aggregate
 from fedica.server.missing_features import fill_features
 from fedica.simulate import federation
@@ -149,6 +150,29 @@ def test_a_client_with_half_of_the_features_stops_nobody(clients):
     ]
     filled = fill_features([cut(whole[0], np.arange(6)), *whole[1:]], features=NAMES, n_components=8)
     assert aggregate(filled.contributions, 8).n_components == 8
+
+
+def test_a_client_without_the_features_that_tell_components_apart_stops_nobody(clients):
+    """Two components differ in three features alone. One client lacks these: on what it shares with the others, the
+    atoms form one group fewer than there are components.
+    """
+    truth = np.linalg.qr(np.random.default_rng(1).standard_normal((D, R)))[0]
+    truth[3:, 1] = truth[3:, 0]
+    exact = [replace(partial(c, range(D)), atoms=truth) for c in clients.clients]
+    filled = fill_features([cut(exact[0], np.arange(3, D)), *exact[1:]], features=NAMES, n_components=R)
+    unit = truth / np.linalg.norm(truth, axis=0)
+    assert error(aggregate(filled.contributions, R).mixing, unit) < 1e-6
+
+
+def test_an_average_reference_takes_one_direction_from_the_features_in_common():
+    """Two components on three channels; without their mean, all atoms on two channels lie on one line."""
+    truth = np.array([[1.0, 2.0], [-3.0, 2.0], [2.0, -4.0]])
+    truth /= np.linalg.norm(truth, axis=0)
+    names = NAMES[:3]
+    whole = [Contribution(f"c{k}", truth, 500, features=names, reference="average") for k in range(3)]
+    short = Contribution("short", truth[:2], 500, features=names[:2], reference="average")
+    filled = fill_features([short, *whole], n_components=2)
+    assert error(aggregate(filled.contributions, 2).mixing, truth) < 1e-6
 
 
 def test_a_hostile_client_with_few_features_spoils_nothing(clients):

@@ -20,6 +20,7 @@ import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray, unit
 from fedica.blocks import columns_of
+from fedica.errors import GroupingError
 from fedica.records import Contribution, Rejection
 from fedica.server.admission import AgreedFeatures, Refused, Screened, common_features, with_enough_features
 from fedica.server.aggregate import aggregate
@@ -139,14 +140,36 @@ def _fill(placed: list[tuple[Contribution, BoolArray]], n_components: int | None
     """Fill what every client lacks; placed : contributions on all features, with the rows that they have."""
     placed.sort(key=_by_content)  # independent of names and order of arrival
     level = _without_mean if _have_average_reference([c for c, _ in placed]) else _unchanged
-    core, common = _core([have for _, have in placed], [c.n_atoms for c, _ in placed], n_components or 1)
-    on_common = [_on_rows(placed[k][0], common, level) for k in core]
-    result = aggregate([c for c in on_common if c is not None], n_components, on_bad="reject")
-    reference = _medians(placed, result.mixing, common, level)
+    mixing, common = _aggregate_core(placed, n_components, level)
+    reference = _medians(placed, mixing, common, level)
     for _ in range(N_ROUNDS):
         filled = [_completed(c, have, reference, level) for c, have in placed]
         reference = aggregate(filled, n_components, on_bad="reject").mixing
     return [_completed(c, have, reference, level) for c, have in placed]
+
+
+def _aggregate_core(
+    placed: list[tuple[Contribution, BoolArray]], n_components: int | None, level: Level
+) -> tuple[Array, BoolArray]:
+    """Aggregate the core of the clients on the features that all of it have: (mixing, mask of these features).
+
+    Components that differ on all features may be one on some of them. Then the half of the core that has fewest
+    features leaves it: whoever lacks features can make the core smaller, and not stop the run.
+    """
+    have = [own for _, own in placed]
+    n_directions = (n_components or 1) + (level is _without_mean)  # without the mean, features have one fewer
+    core = _core(have, [c.n_atoms for c, _ in placed], n_directions)
+    while True:
+        common = np.logical_and.reduce([have[k] for k in core])
+        on_common = [_on_rows(placed[k][0], common, level) for k in core]
+        try:
+            result = aggregate([c for c in on_common if c is not None], n_components, on_bad="reject")
+        except GroupingError:
+            if len(core) == 1:
+                raise
+            core = core[: (len(core) + 1) // 2]
+        else:
+            return result.mixing, common
 
 
 def _on_rows(contribution: Contribution, rows: BoolArray, level: Level) -> Contribution | None:
@@ -182,22 +205,22 @@ def _unchanged(columns: Array) -> Array:
     return columns
 
 
-def _core(have: list[BoolArray], n_atoms: list[int], r: int) -> tuple[list[int], BoolArray]:
-    """Return the core of the clients and the features that all of these have: (indices, mask).
+def _core(have: list[BoolArray], n_atoms: list[int], n_directions: int) -> list[int]:
+    """Return the core of the clients, those with most features first.
 
     Clients are added from the one with most features on, as long as enough features stay in common: half of all, as
-    many as most clients have atoms, and as many as there are components, r. A client with more atoms than that is not
-    in the core, so no single client decides on what is enough, or is the core alone because it has all features and
+    many as most clients have atoms, and as many as the components need. A client with more atoms than that is not in
+    the core, so no single client decides on what is enough, or is the core alone because it has all features and
     others lack some.
     """
     n_features = have[0].size
-    enough = max(int(np.median(n_atoms)), int(np.ceil(CORE_SHARE * n_features)), min(r, n_features))
+    enough = max(int(np.median(n_atoms)), int(np.ceil(CORE_SHARE * n_features)), min(n_directions, n_features))
     order = sorted((k for k, n in enumerate(n_atoms) if n <= enough), key=lambda k: -int(have[k].sum()))
     common, core = have[order[0]], [order[0]]
     for k in order[1:]:
         if (common & have[k]).sum() >= enough:
             common, core = common & have[k], [*core, k]
-    return core, common
+    return core
 
 
 def _medians(placed: list[tuple[Contribution, BoolArray]], mixing: Array, common: BoolArray, level: Level) -> Array:
