@@ -9,7 +9,9 @@ import pytest
 
 from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
-from fedica.server.agreement import Chance, unlike_others
+from fedica.blocks import Drawn, columns_of
+from fedica.matching import match
+from fedica.server.agreement import Chance, chance_likeness, unlike_others
 from fedica.simulate import find_attack, people
 
 
@@ -215,13 +217,12 @@ def test_uncertain_atoms_do_not_count_against_a_client(wrong, uncertain, verdict
 class TestLikeness:
     """Clients whose atoms are much less like the components than those of the others."""
 
-    CHANCE = Chance(typical=0.3, high=0.4, mean=0.3, deviation=0.05)
-
-    def unlike(self, likeness, n_atoms=10, within=0.1):
+    def unlike(self, likeness, n_atoms=10, within=0.1, own=0.3):
         """The clients that are found."""
         likeness = np.array(likeness)
-        n_atoms = np.broadcast_to(n_atoms, likeness.shape)
-        return np.flatnonzero(unlike_others(likeness, n_atoms, within, self.CHANCE, 0.005)).tolist()
+        n_atoms, own, spread = (np.broadcast_to(x, likeness.shape) for x in (n_atoms, own, 0.05))
+        chance = Chance(typical=0.3, high=0.4, mean=0.3, own=own, deviation=spread)
+        return np.flatnonzero(unlike_others(likeness, n_atoms, within, chance, 0.005)).tolist()
 
     @pytest.mark.parametrize("n_bad", [1, 3, 6])
     def test_several_do_not_hide_one_another(self, n_bad):
@@ -235,12 +236,19 @@ class TestLikeness:
 
     def test_no_better_than_chance_is_enough_where_the_others_are_unequal(self):
         """The spread of the others does not excuse atoms that mean nothing."""
-        spread = np.linspace(0.5, 0.95, 16)
+        spread = np.linspace(0.52, 0.95, 16)
         assert self.unlike([*spread, 0.3], within=0.3) == [16]
+
+    def test_a_fifth_of_the_clients_does_not_make_the_spread_of_the_others(self):
+        """Likeness of twenty simulated people, four of them wrecked: with these four in it, the spread excuses them."""
+        honest = [0.56, 0.57, 0.58, 0.64, 0.66, 0.66, 0.73, 0.73, 0.74, 0.74, 0.79, 0.8, 0.82, 0.82, 0.89, 0.91]
+        wrecked = [0.24, 0.29, 0.33, 0.4]
+        own = [0.5] * 16 + [0.25, 0.3, 0.3, 0.35]
+        assert self.unlike([*honest, *wrecked], n_atoms=6, within=0.18, own=own) == [16, 17, 18, 19]
 
     def test_a_client_of_few_atoms_is_not_compared_with_chance(self):
         """Two components of one's own are no offence."""
-        assert self.unlike([*np.linspace(0.5, 0.95, 16), 0.3], n_atoms=[12] * 16 + [2], within=0.3) == []
+        assert self.unlike([*np.linspace(0.52, 0.95, 16), 0.3], n_atoms=[12] * 16 + [2], within=0.3) == []
 
     def test_half_of_the_clients_are_never_unlike_the_others(self):
         """Who is right cannot be told."""
@@ -249,6 +257,20 @@ class TestLikeness:
     def test_nobody_is_unlike_where_nobody_is_like(self):
         """All are near chance."""
         assert self.unlike(np.linspace(0.25, 0.4, 20)) == []
+
+    def test_chance_is_less_for_a_client_whose_span_has_less_of_the_components(self):
+        """Cosines by chance are as large as random turns of each client's own basis give, also for unlike spans."""
+        rng = np.random.default_rng(0)
+        mixing = np.linalg.qr(rng.standard_normal((40, 6)))[0]
+        inside = [np.linalg.qr(mixing + 0.1 * rng.standard_normal(mixing.shape))[0] for _ in range(8)]
+        outside = [np.linalg.qr(rng.standard_normal((40, 6)))[0] for _ in range(4)]
+        bases = [*inside, *outside]
+        owner = np.repeat(np.arange(12), 6)
+        columns = columns_of(np.concatenate(bases, axis=1), owner)
+        chance = chance_likeness(columns, Drawn(owner, np.arange(12)), mixing)
+        turned = [[match(b @ polar(t), mixing).cosines.mean() for t in rng.standard_normal((40, 6, 6))] for b in bases]
+        assert np.allclose(chance.own, np.mean(turned, axis=1), rtol=0.15)
+        assert chance.own[8:].max() < 0.7 * chance.own[:8].min()
 
     def test_wrecked_people_are_named_and_honest_ones_are_not(self):
         """EEG of simulated people, a fifth of whom permuted their channels, or have nothing but noise."""
