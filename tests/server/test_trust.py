@@ -236,7 +236,7 @@ class TestLikeness:
 
     def test_no_better_than_chance_is_enough_where_the_others_are_unequal(self):
         """The spread of the others does not excuse atoms that mean nothing."""
-        spread = np.linspace(0.52, 0.95, 16)
+        spread = np.linspace(0.56, 0.95, 16)
         assert self.unlike([*spread, 0.3], within=0.3) == [16]
 
     def test_a_fifth_of_the_clients_does_not_make_the_spread_of_the_others(self):
@@ -248,7 +248,7 @@ class TestLikeness:
 
     def test_a_client_of_few_atoms_is_not_compared_with_chance(self):
         """Two components of one's own are no offence."""
-        assert self.unlike([*np.linspace(0.52, 0.95, 16), 0.3], n_atoms=[12] * 16 + [2], within=0.3) == []
+        assert self.unlike([*np.linspace(0.56, 0.95, 16), 0.3], n_atoms=[12] * 16 + [2], within=0.3) == []
 
     def test_half_of_the_clients_are_never_unlike_the_others(self):
         """Who is right cannot be told."""
