@@ -30,8 +30,8 @@ HARDLY_ALIKE = 0.5
 """A client is never unlike the others that has this share of their likeness beyond chance."""
 MIN_ATOMS = 4
 """Of fewer atoms a mean tells too little to be compared with chance."""
-BY_CHANCE, BEYOND_CHANCE, BELOW_OTHERS = 2.0, 3.0, 2.6
-"""A client within 2 deviations of chance is unlike the others if these are beyond 3, and 2.6 of their own above it."""
+BY_CHANCE, BEYOND_CHANCE = 2.0, 3.0
+"""A client within 2 deviations of chance is no better than chance; others beyond 3 are clearly better."""
 MAX_SPANS = 1000
 """Clients whose own spans are measured; of more clients, the typical span stands for the spans of the others."""
 MIN_DEVIATION = 1e-3
@@ -95,15 +95,15 @@ def duplicate_weights(atoms: Columns, owner: IntArray, assignment: Assignment, n
     return np.asarray(1 / counts[inverse.ravel()])
 
 
-def matched_atoms(assignment: Assignment, weights: Array, n_components: int) -> BoolArray:
+def matched_atoms(assignment: Assignment, weights: Array, n_components: int, allowed: Array | float = 1.0) -> BoolArray:
     """Whether each atom matches its component: within 15 degrees, or within the cut for the atoms that count, (R,).
 
-    weights : (R,), how much each atom counts.
+    weights : (R,), how much each atom counts; allowed : (R,), how many times as far it may be.
     """
     counting = np.where(weights > 0, assignment.labels, -1)
     typical = group_medians(assignment.distance, counting, n_components, empty=0.0)
     limit = np.maximum(ATOM_CUT * typical, NEAR)
-    return np.asarray((assignment.labels >= 0) & (assignment.distance <= limit[assignment.labels]))
+    return np.asarray((assignment.labels >= 0) & (assignment.distance <= allowed * limit[assignment.labels]))
 
 
 def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
@@ -131,7 +131,8 @@ def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Cha
     """Whether each client is much less like the components than the others are, (K,).
 
     That is: at most half as much beyond chance, and lower than clients like the others are but for a share of
-    ``false_alarms``; or no better than chance while the others are clearly better. Clients for which one of these may
+    ``false_alarms``; or no better than chance while the others are clearly better, and lower than they are but for
+    twice that share. Clients for which one of these may
     hold do not count in what is usual, as long as more than half remain, and those that are found drop out of the
     comparison: so several do not hide one another. Half of them cannot be found.
 
@@ -144,12 +145,12 @@ def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Cha
     found = np.zeros_like(clear)
     while True:
         usual, deviation = _usual_likeness(likeness[compared])
-        deviations = np.maximum(deviation, within / np.sqrt(np.maximum(n_atoms, 1)))
-        reach = float(student_t.ppf(1 - false_alarms, max(int(np.count_nonzero(compared)) - 1, 2)))
+        deviations = np.maximum(np.maximum(deviation, spread), within / np.sqrt(np.maximum(n_atoms, 1)))
+        of_errors = student_t(max(int(np.count_nonzero(compared)) - 1, 2))
         hardly = beyond < HARDLY_ALIKE * np.median(beyond[compared])
-        more = found | (hardly & (usual - likeness > reach * deviations))
+        more = found | (hardly & (usual - likeness > of_errors.ppf(1 - false_alarms) * deviations))
         if np.median(beyond[compared] / spread[compared]) > BEYOND_CHANCE:
-            more |= by_chance & (usual - likeness > BELOW_OTHERS * deviations)
+            more |= by_chance & (usual - likeness > of_errors.ppf(1 - 2 * false_alarms) * deviations)
         if 2 * np.count_nonzero(more) >= likeness.size:
             return np.zeros_like(found)
         if np.array_equal(more, found):

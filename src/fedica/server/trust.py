@@ -62,6 +62,10 @@ class _Measured:
         Atoms sent; atoms that match no component; clients that sent the same atoms, itself included.
     n_matched, n_possible : ndarray of shape (K,)
         Components that it matches; that it could match with so many atoms.
+    has_allowing : ndarray of shape (K, r)
+        Components that it matches if the noise is allowed for that it may have as others have theirs.
+    n_allowing : ndarray of shape (K,)
+        How many those are.
     deviation : ndarray of shape (K,)
         By how much the logarithm of the squared distance differs between clients that are alike.
     chance : Chance
@@ -83,6 +87,8 @@ class _Measured:
     n_copies: IntArray
     n_matched: IntArray
     n_possible: IntArray
+    has_allowing: BoolArray
+    n_allowing: IntArray
     deviation: Array
     chance: Chance
     likeness: Array
@@ -151,21 +157,28 @@ def _measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assi
     owner, n_clients, r = admitted.client_of_atom, len(admitted.clients), mixing.shape[1]
     duplicates = duplicate_weights(admitted.atoms, owner, assignment, r)
     distance = client_distances(assignment, owner, n_clients)
+    n_atoms = np.bincount(owner, minlength=n_clients)
+    radius, deviation = radius_of(distance, duplicates), _deviations(distance, n_atoms, r)
+    allowed = np.clip(distance / radius, 1.0, np.exp(_reach(deviation) / 2))
     matched = matched_atoms(assignment, weights, r)
+    matched_allowing = matched_atoms(assignment, weights, r, allowed[owner])
     angle_of_atom = angles_to(admitted.atoms, mixing, assignment.labels)
     angles, has = np.full((n_clients, r), 90.0), np.zeros((n_clients, r), dtype=np.bool_)
+    has_allowing = np.zeros_like(has)
     known = np.flatnonzero(assignment.labels >= 0)
     angles[owner[known], assignment.labels[known]] = angle_of_atom[known]
     has[owner[matched], assignment.labels[matched]] = True
-    n_atoms = np.bincount(owner, minlength=n_clients)
+    has_allowing[owner[matched_allowing], assignment.labels[matched_allowing]] = True
     likeness, n_given = client_likeness(angle_of_atom, assignment.labels, owner, n_clients)
     return _Measured(
         distance=distance,
-        radius=radius_of(distance, duplicates),
+        radius=radius,
         n_atoms=n_atoms,
         n_matched=has.sum(axis=1),
         n_possible=np.minimum(n_atoms, r),
-        deviation=_deviations(distance, n_atoms, r),
+        has_allowing=has_allowing,
+        n_allowing=has_allowing.sum(axis=1),
+        deviation=deviation,
         chance=chance,
         likeness=likeness,
         n_given=n_given,
@@ -186,10 +199,9 @@ def _judge(measured: _Measured, n_samples: IntArray) -> _Judged:
     clients like the others are in all but ``FALSE_ALARMS`` of the cases; and its samples do not explain it. One that
     agrees on what it has, but lacks components or has others of its own, is partial.
     """
-    distance, typical, n_clients = measured.distance, measured.radius, measured.distance.size
+    distance, typical = measured.distance, measured.radius
     log = np.log(np.maximum(distance, 1e-9) ** 2)
-    reach = float(student_t.ppf(1 - FALSE_ALARMS / 2, max(n_clients - 1, 2))) * measured.deviation
-    far = (log > 2 * np.log(typical) + reach) & (distance > np.maximum(FARTHER * typical, CLOSE))
+    far = (log > 2 * np.log(typical) + _reach(measured.deviation)) & (distance > np.maximum(FARTHER * typical, CLOSE))
     few_matches = _fewer_matches(measured)
     unlike = unlike_others(measured.likeness, measured.n_given, measured.within, measured.chance, FALSE_ALARMS / 4)
     excess = _expected_excess(n_samples, distance, typical)
@@ -229,6 +241,7 @@ def _excuse_uncertain(measured: _Measured, judged: _Judged, admitted: Admitted, 
             measured,
             distance=np.where(np.isfinite(distance), distance, measured.distance),
             n_matched=(measured.has & by_certain).sum(axis=1),
+            n_allowing=(measured.has_allowing & by_certain).sum(axis=1),
             n_possible=np.minimum(n_certain, measured.has.shape[1]),
             likeness=likeness,
             n_given=n_given,
@@ -250,13 +263,22 @@ def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
     return np.maximum(among_clients, np.sqrt(of_medians))
 
 
+def _reach(deviation: Array) -> Array:
+    """By how much the logarithm of a client's squared distance may exceed the typical one. deviation : (K,)."""
+    return np.asarray(float(student_t.ppf(1 - FALSE_ALARMS / 2, max(deviation.size - 1, 2))) * deviation)
+
+
 def _fewer_matches(measured: _Measured) -> BoolArray:
-    """Whether a client matches fewer components than clients like the others would but for one in two hundred."""
+    """Whether a client matches fewer components than clients like the others would but for one in two hundred.
+
+    A client that is noisier than most, and not so much that it is far, is not blamed a second time for atoms that its
+    noise takes away from the components.
+    """
     possible = measured.n_possible
     share = measured.n_matched / np.maximum(possible, 1)
     usual = float(np.median(share))
     usual = min(usual - float(np.median(np.abs(share - usual))), MAX_MATCHED)
-    return np.asarray(binom.cdf(measured.n_matched, possible, max(usual, 0.0)) <= FALSE_ALARMS / 4)
+    return np.asarray(binom.cdf(measured.n_allowing, possible, max(usual, 0.0)) <= FALSE_ALARMS / 4)
 
 
 def _usual_samples(n_samples: IntArray) -> float:
