@@ -144,7 +144,7 @@ def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Cha
     compared = clear if 2 * np.count_nonzero(clear) > clear.size else np.ones_like(clear)
     found = np.zeros_like(clear)
     while True:
-        usual, deviation = _usual_likeness(likeness[compared])
+        usual, deviation = float(np.median(likeness[compared])), robust_deviation(likeness[compared])
         deviations = np.maximum(np.maximum(deviation, spread), within / np.sqrt(np.maximum(n_atoms, 1)))
         of_errors = student_t(max(int(np.count_nonzero(compared)) - 1, 2))
         hardly = beyond < HARDLY_ALIKE * np.median(beyond[compared])
@@ -158,10 +158,10 @@ def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Cha
         found, compared = more, compared & ~more
 
 
-def _usual_likeness(likeness: Array) -> tuple[float, float]:
-    """Median, and scaled median absolute deviation."""
-    usual = float(np.median(likeness))
-    return usual, max(1.4826 * float(np.median(np.abs(likeness - usual))), MIN_DEVIATION)
+def robust_deviation(values: Array) -> float:
+    """Median absolute deviation, scaled to the standard deviation of so many normal values."""
+    n = values.size
+    return 1.4826 * n / max(n - 0.8, 0.5) * float(np.median(np.abs(values - np.median(values))))
 
 
 def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> Chance:

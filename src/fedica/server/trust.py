@@ -25,6 +25,7 @@ from fedica.server.agreement import (
     duplicate_weights,
     matched_atoms,
     radius_of,
+    robust_deviation,
     unlike_others,
 )
 from fedica.server.assign import MAX_DISTANCE, Assignment, assign_atoms
@@ -258,7 +259,7 @@ def _excuse_uncertain(measured: _Measured, judged: _Judged, admitted: Admitted, 
 def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
     """Deviation of the logarithm of a squared distance: that among clients, at least what a median of n_k atoms has."""
     log = np.log(np.clip(distance, 1e-9, MAX_DISTANCE) ** 2)
-    among_clients = 1.4826 * float(np.median(np.abs(log - np.median(log))))
+    among_clients = robust_deviation(log)
     of_medians = np.pi / 2 * float(polygamma(1, max(n_components - 1, 1) / 2)) / np.maximum(n_atoms, 1)
     return np.maximum(among_clients, np.sqrt(of_medians))
 
