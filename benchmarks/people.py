@@ -1,6 +1,7 @@
 """Measure what consensus does where nobody attacks: simulated people, real recordings; write docs/people.md.
 
-Run it as ``make people``; ``--quick`` for a look at all of it in a minute or two, with numbers that mean little.
+Run it as ``make people``; ``--quick`` for a look at all of it in a minute or two, with numbers that mean little. It
+can be interrupted: what is finished is kept in out/people and not repeated by the same code.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ PEOPLE = (("fmri", 10, 40), ("fmri", 20, 40), ("eeg", 6, 20), ("eeg", 12, 20), (
 """Kind of recording, components, people."""
 WRECKS = ("flipped-maps", "permuted-channels", "shifted-features", "noise-alone")
 COMPARED = ("consensus", "srf-ica")
+KEPT = Path("out/people")
 ALIKE = 0.7
 """A component replicates, for the independent count, where two halves agree at least so much."""
 
@@ -86,7 +88,7 @@ def efficiency(options: argparse.Namespace) -> str:
     """Errors of equal and of different sizes, against the better of the paper's two methods."""
     cells = list(product(ERROR_LAWS, CLIENTS, COMPONENTS, CONDITIONS))
     jobs = [(cell, seed) for cell in cells for seed in range(options.seeds)]
-    errors = np.reshape(parallel(_errors, jobs, options.jobs, "efficiency"), (len(cells), options.seeds, 3))
+    errors = np.reshape(parallel(_errors, jobs, options.jobs, "efficiency", KEPT), (len(cells), options.seeds, 3))
     means = np.exp(np.log(errors).mean(axis=1))
     ratio = dict(zip(cells, means[:, 0] / means[:, 1:].min(axis=1), strict=True))
     lines = [
@@ -131,7 +133,7 @@ def _errors(job: tuple[tuple[str, int, int, float], int]) -> list[float]:
 def simulated_people(options: argparse.Namespace) -> str:
     """People with a known truth: accuracy, replication, verdicts, and the cost of wrecked people."""
     jobs = [(kind, seed) for kind in PEOPLE for seed in range(options.seeds)]
-    found = parallel(_person_numbers, jobs, options.jobs, "simulated people")
+    found = parallel(_person_numbers, jobs, options.jobs, "simulated people", KEPT)
     accuracy, wrecked = [], []
     for number, (kind, r, n_people) in enumerate(PEOPLE):
         own = found[number * options.seeds : (number + 1) * options.seeds]
@@ -191,7 +193,7 @@ def _person_numbers(job: tuple[tuple[str, int, int], int]) -> dict[str, float]:
 def shuffled_splits(options: argparse.Namespace) -> str:
     """Rows of one data set dealt at random: at most one client in twenty may be outlying."""
     jobs = [(name, seed) for name in SHUFFLED for seed in range(options.seeds)]
-    found = parallel(_shuffled_numbers, jobs, options.jobs, "shuffled splits")
+    found = parallel(_shuffled_numbers, jobs, options.jobs, "shuffled splits", KEPT)
     lines = []
     for number, (name, (k, r, _)) in enumerate(SHUFFLED.items()):
         own = np.array(found[number * options.seeds : (number + 1) * options.seeds])
@@ -244,7 +246,7 @@ def _counts(contributions: list[Contribution], n_components: int, seeds: Any) ->
 def real_halves(options: argparse.Namespace) -> str:
     """How alike the components of two halves of the clients are, in real federations."""
     jobs = [(name, options.splits) for name in REAL]
-    found = parallel(_half_numbers, jobs, options.jobs, "real federations")
+    found = parallel(_half_numbers, jobs, options.jobs, "real federations", KEPT)
     means = [np.mean([row[i] for row in found]) for i in (2, 3)]
     lines = [
         [name, k, r, f"{ours:.3f}", f"{srf:.3f}", percent([share]), count, f"{replicate:.1f}"]
@@ -290,7 +292,7 @@ def _half_numbers(job: tuple[str, int]) -> tuple[float, ...]:
 def laboratories(options: argparse.Namespace) -> str:
     """E. coli by five laboratories and by twenty projects."""
     jobs = ["five laboratories", "twenty projects"]
-    found = parallel(_laboratory_numbers, jobs, options.jobs, "E. coli")
+    found = parallel(_laboratory_numbers, jobs, options.jobs, "E. coli", KEPT)
     lines = [
         [name, smallest, largest, percent([share]), shared, f"{support:.0f}", count]
         for name, (smallest, largest, share, shared, support, count) in zip(jobs, found, strict=True)
