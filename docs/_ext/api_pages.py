@@ -33,7 +33,7 @@ STEPS = {
     "fedica.ica": ("whitening", "moments", "l4", "kurtosis", "deflation", "fast", "adapters"),
     "fedica.server": (
         *("missing_features", "affinity", "embedding", "clusters", "signs", "centres", "assign", "agreement"),
-        *("consensus", "trust", "choose_n_components"),
+        *("consensus", "trust.verdicts", "trust.likeness", "choose_n_components"),
     ),
     "fedica.simulate": ("photographs", "hostile", "hidden", "mistakes", "laws"),
 }

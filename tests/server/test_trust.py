@@ -11,7 +11,7 @@ from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
 from fedica.blocks import Drawn, columns_of
 from fedica.matching import match
-from fedica.server.agreement import Chance, chance_likeness, unlike_others
+from fedica.server.trust.likeness import Chance, chance_likeness, unlike_others
 from fedica.simulate import find_attack, people
 
 

@@ -1,0 +1,156 @@
+"""How alike a client's atoms and the components are, what chance gives, and who is much less alike than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from fedica.arrays import Array, BoolArray, IntArray, polar
+from fedica.blocks import Columns, Drawn, columns_of, group_medians
+from fedica.matching import match_similarity
+from fedica.server.agreement import angles_to, robust_deviation
+from fedica.server.assign import assign_atoms
+
+N_TURNED = 60
+"""Random turns of clients' atoms that show what chance gives: of so many clients, or of fewer clients several times."""
+HARDLY_ALIKE = 0.5
+"""A client is never unlike the others that has this share of their likeness beyond chance."""
+MIN_ATOMS = 4
+"""Of fewer atoms a mean tells too little to be compared with chance."""
+BY_CHANCE, BEYOND_CHANCE = 2.0, 3.0
+"""A client within 2 deviations of chance is no better than chance; others beyond 3 are clearly better."""
+MAX_SPANS = 1000
+"""Clients whose own spans are measured; of more clients, the typical span stands for the spans of the others."""
+MIN_DEVIATION = 1e-3
+"""Of cosines between clients: smaller differences mean nothing."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Likeness to the components by chance: of clients whose atoms are turned at random within their own spans.
+
+    Parameters
+    ----------
+    typical, high : float
+        Median cosine of a client's atoms: what is typical, and what one client in twenty exceeds.
+    mean : float
+        Mean cosine of a client's atoms: what is typical.
+    own, deviation : ndarray of shape (K,)
+        Mean cosine of each client's atoms in its own span, and by how much it differs between turns.
+    """
+
+    typical: float
+    high: float
+    mean: float
+    own: Array
+    deviation: Array
+
+
+def client_likeness(angle_of_atom: Array, labels: IntArray, owner: IntArray, n_clients: int) -> tuple[Array, IntArray]:
+    """Mean cosine of each client's atoms to the components that they are given to, and how many those are: (K,) each.
+
+    angle_of_atom : (R,), degrees; labels : (R,), -1 where an atom is given to none.
+    """
+    given = labels >= 0
+    counts = np.bincount(owner[given], minlength=n_clients)
+    sums = np.bincount(owner[given], weights=np.cos(np.radians(angle_of_atom[given])), minlength=n_clients)
+    return sums / np.maximum(counts, 1), counts
+
+
+def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Chance, false_alarms: float) -> BoolArray:
+    """Whether each client is much less like the components than the others are, (K,).
+
+    That is: at most half as much beyond chance, and lower than clients like the others are but for a share of
+    ``false_alarms``; or no better than chance while the others are clearly better, and lower than they are but for
+    twice that share. Clients for which one of these may
+    hold do not count in what is usual, as long as more than half remain, and those that are found drop out of the
+    comparison: so several do not hide one another. Half of them cannot be found.
+
+    likeness, n_atoms : (K,), as from `client_likeness`; within : deviation of cosines between the atoms of one client.
+    """
+    beyond, spread = likeness - chance.own, np.maximum(chance.deviation, MIN_DEVIATION)
+    by_chance = (beyond < BY_CHANCE * spread) & (n_atoms >= MIN_ATOMS)
+    clear = ~by_chance & (beyond >= HARDLY_ALIKE * np.median(beyond))
+    compared = clear if 2 * np.count_nonzero(clear) > clear.size else np.ones_like(clear)
+    found = np.zeros_like(clear)
+    while True:
+        usual, deviation = float(np.median(likeness[compared])), robust_deviation(likeness[compared])
+        deviations = np.maximum(np.maximum(deviation, spread), within / np.sqrt(np.maximum(n_atoms, 1)))
+        of_errors = student_t(max(int(np.count_nonzero(compared)) - 1, 2))
+        hardly = beyond < HARDLY_ALIKE * np.median(beyond[compared])
+        more = found | (hardly & (usual - likeness > of_errors.ppf(1 - false_alarms) * deviations))
+        if np.median(beyond[compared] / spread[compared]) > BEYOND_CHANCE:
+            more |= by_chance & (usual - likeness > of_errors.ppf(1 - 2 * false_alarms) * deviations)
+        if 2 * np.count_nonzero(more) >= likeness.size:
+            return np.zeros_like(found)
+        if np.array_equal(more, found):
+            return found
+        found, compared = more, compared & ~more
+
+
+def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> Chance:
+    """Likeness of a client's atoms to their components if they were turned at random within the client's span.
+
+    That is the null hypothesis of Hyvarinen and Ramkumar's test of components across subjects: a client's span may hold
+    the components though its rotation means nothing. What it gives depends on d, on r_k and on how smooth atoms are.
+    Of very many clients those drawn first are turned; few are turned several times each. A client that has less of the
+    components in its span has less likeness by chance, in proportion.
+    """
+    clients = drawn.order[:N_TURNED]
+    turned, n_turns = [], -(-N_TURNED // clients.size)
+    for basis in _bases(atoms, drawn, clients):
+        m = basis.shape[1]
+        turned += [basis @ polar(turn) for turn in np.random.default_rng(m).standard_normal((n_turns, m, m))]
+    whose = np.repeat(np.arange(len(turned)), [basis.shape[1] for basis in turned])
+    columns = columns_of(np.concatenate(turned, axis=1), whose)
+    labels = assign_atoms(columns, whose, mixing).labels
+    angles = angles_to(columns, mixing, labels)
+    of_clients = group_medians(angles, np.where(labels >= 0, whose, -1), len(turned), empty=90.0)
+    typical = float(np.median(angles[labels >= 0])) if (labels >= 0).any() else 90.0
+    high = float(np.quantile(of_clients, 0.05))
+    means = client_likeness(angles, labels, whose, len(turned))[0]
+    own, deviation = _chance_in_spans(atoms, drawn, mixing)
+    correction = float(np.median(means / np.maximum(np.repeat(own[clients], n_turns), MIN_DEVIATION)))
+    return Chance(
+        float(np.cos(np.radians(typical))),
+        float(np.cos(np.radians(high))),
+        float(np.median(means)),
+        own * correction,  # components are not orthogonal
+        deviation * correction,
+    )
+
+
+def _bases(atoms: Columns, drawn: Drawn, clients: IntArray) -> Iterator[Array]:
+    """Orthonormal basis of the span of each client's atoms, (d, r_k)."""
+    for first, last in np.searchsorted(drawn.owner, np.stack([clients, clients + 1], axis=1)).tolist():
+        yield np.linalg.qr(atoms.take(np.arange(first, last)))[0]
+
+
+def _chance_in_spans(atoms: Columns, drawn: Drawn, mixing: Array) -> tuple[Array, Array]:
+    """Mean cosine by chance in each client's span, and its deviation between turns, as for orthogonal components.
+
+    A component whose part in the span is as long as s has s times the cosine that a component inside it has.
+    """
+    n_clients, r = drawn.order.size, mixing.shape[1]
+    own, deviation = np.full(n_clients, np.nan), np.full(n_clients, np.nan)
+    clients = drawn.order[:MAX_SPANS]
+    for k, basis in zip(clients.tolist(), _bases(atoms, drawn, clients), strict=True):
+        n_given = min(basis.shape[1], r)
+        lengths = np.sort(np.linalg.norm(basis.T @ mixing, axis=0))[-n_given:]
+        mean, spread = _turned_likeness(basis.shape[1], n_given)
+        own[k], deviation[k] = lengths.mean() * mean, lengths.mean() * spread
+    return np.where(np.isnan(own), np.nanmedian(own), own), np.where(np.isnan(own), np.nanmedian(deviation), deviation)
+
+
+@lru_cache(maxsize=1024)
+def _turned_likeness(n_atoms: int, n_components: int) -> tuple[float, float]:
+    """Mean cosine of orthonormal atoms turned at random, one to one with components in their span; its deviation."""
+    turns = np.random.default_rng(n_atoms).standard_normal((N_TURNED, n_atoms, n_atoms))
+    cosines = np.concatenate([polar(turn)[:, :n_components] for turn in turns])
+    found = match_similarity(cosines, np.repeat(np.arange(N_TURNED), n_atoms))
+    means = found.cosines.reshape(N_TURNED, n_atoms).sum(axis=1) / n_components
+    return float(means.mean()), float(means.std())

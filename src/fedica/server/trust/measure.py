@@ -1,0 +1,132 @@
+"""Clients measured against the components: distances, matches, likeness and copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import polygamma
+from scipy.stats import t as student_t
+
+from fedica.arrays import Array, BoolArray, IntArray
+from fedica.blocks import group_medians
+from fedica.server.admission import Admitted
+from fedica.server.agreement import (
+    angles_to,
+    client_distances,
+    duplicate_weights,
+    matched_atoms,
+    radius_of,
+    robust_deviation,
+)
+from fedica.server.assign import MAX_DISTANCE, Assignment
+from fedica.server.trust.likeness import Chance, client_likeness
+
+FALSE_ALARMS = 0.02
+"""Share of honest clients that may be called outlying: half of it for their distance, the rest for too few matches and
+for too little likeness."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Clients against components: K clients, R atoms, r components. Angles are in degrees.
+
+    Parameters
+    ----------
+    distance : ndarray of shape (K,)
+        How far each client is from the components: `client_distances`.
+    radius : float
+        The typical distance.
+    n_atoms, n_unmatched, n_copies : ndarray of shape (K,)
+        Atoms sent; atoms that match no component; clients that sent the same atoms, itself included.
+    n_matched, n_possible : ndarray of shape (K,)
+        Components that it matches; that it could match with so many atoms.
+    has_allowing : ndarray of shape (K, r)
+        Components that it matches if the noise is allowed for that it may have as others have theirs.
+    n_allowing : ndarray of shape (K,)
+        How many those are.
+    deviation : ndarray of shape (K,)
+        By how much the logarithm of the squared distance differs between clients that are alike.
+    chance : Chance
+        Likeness by chance.
+    likeness, n_given : ndarray of shape (K,)
+        Mean cosine of the atoms that are given to components, and how many they are.
+    within : float
+        Deviation of cosines between the atoms of one client.
+    angle_of_atom : ndarray of shape (R,)
+        Angle of each atom to its component; 90 if it has none.
+    angle, angles, has
+        As in `Trust`.
+    """
+
+    distance: Array
+    radius: float
+    n_atoms: IntArray
+    n_unmatched: IntArray
+    n_copies: IntArray
+    n_matched: IntArray
+    n_possible: IntArray
+    has_allowing: BoolArray
+    n_allowing: IntArray
+    deviation: Array
+    chance: Chance
+    likeness: Array
+    n_given: IntArray
+    within: float
+    angle_of_atom: Array
+    angle: Array
+    angles: Array
+    has: BoolArray
+
+
+def measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assignment, chance: Chance) -> Measured:
+    """Measure every client. mixing : (d, r), unit columns; weights : (R,), how much each atom counted."""
+    owner, n_clients, r = admitted.client_of_atom, len(admitted.clients), mixing.shape[1]
+    duplicates = duplicate_weights(admitted.atoms, owner, assignment, r)
+    distance = client_distances(assignment, owner, n_clients)
+    n_atoms = np.bincount(owner, minlength=n_clients)
+    radius, deviation = radius_of(distance, duplicates), _deviations(distance, n_atoms, r)
+    allowed = np.clip(distance / radius, 1.0, np.exp(reach(deviation) / 2))
+    matched = matched_atoms(assignment, weights, r)
+    matched_allowing = matched_atoms(assignment, weights, r, allowed[owner])
+    angle_of_atom = angles_to(admitted.atoms, mixing, assignment.labels)
+    angles, has = np.full((n_clients, r), 90.0), np.zeros((n_clients, r), dtype=np.bool_)
+    has_allowing = np.zeros_like(has)
+    known = np.flatnonzero(assignment.labels >= 0)
+    angles[owner[known], assignment.labels[known]] = angle_of_atom[known]
+    has[owner[matched], assignment.labels[matched]] = True
+    has_allowing[owner[matched_allowing], assignment.labels[matched_allowing]] = True
+    likeness, n_given = client_likeness(angle_of_atom, assignment.labels, owner, n_clients)
+    return Measured(
+        distance=distance,
+        radius=radius,
+        n_atoms=n_atoms,
+        n_matched=has.sum(axis=1),
+        n_possible=np.minimum(n_atoms, r),
+        has_allowing=has_allowing,
+        n_allowing=has_allowing.sum(axis=1),
+        deviation=deviation,
+        chance=chance,
+        likeness=likeness,
+        n_given=n_given,
+        within=float(np.median(1.4826 * np.abs(np.cos(np.radians(angle_of_atom[known])) - likeness[owner[known]]))),
+        n_unmatched=np.bincount(owner, weights=~matched, minlength=n_clients).astype(np.int64),
+        n_copies=np.round(1 / duplicates).astype(np.int64),
+        angle_of_atom=angle_of_atom,
+        angle=group_medians(angle_of_atom, np.where(assignment.labels >= 0, owner, -1), n_clients, empty=90.0),
+        angles=angles,
+        has=has,
+    )
+
+
+def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
+    """Deviation of the logarithm of a squared distance: that among clients, at least what a median of n_k atoms has."""
+    log = np.log(np.clip(distance, 1e-9, MAX_DISTANCE) ** 2)
+    among_clients = robust_deviation(log)
+    of_medians = np.pi / 2 * float(polygamma(1, max(n_components - 1, 1) / 2)) / np.maximum(n_atoms, 1)
+    return np.maximum(among_clients, np.sqrt(of_medians))
+
+
+def reach(deviation: Array) -> Array:
+    """By how much the logarithm of a client's squared distance may exceed the typical one. deviation : (K,)."""
+    return np.asarray(float(student_t.ppf(1 - FALSE_ALARMS / 2, max(deviation.size - 1, 2))) * deviation)
