@@ -31,9 +31,14 @@ ATOM_CUT = 4.0
 MIN_FREEDOM = 4.0
 """Fewest degrees of freedom: with fewer a component would follow its nearest atoms alone."""
 MIN_CLIENTS = 10
-"""With fewer clients distances tell too little of who is near: all are taken to be alike, without a heavy tail."""
+"""Fewer clients do not tell by how much clients differ, nor of a heavy tail."""
+FEW_DIFFER = 0.5
+"""Variance that logarithms of squared errors are taken to have among so few clients. At most half of a logarithm counts
+then: that is a geometric median, which never follows one client alone."""
 MEDIAN_VARIANCE = np.pi / 2
 """Variance of a median over that of a mean."""
+FEW_FREEDOM = 10.0
+"""Degrees of freedom where clients are few: in many dimensions they cost nothing if there is no heavy tail."""
 NO_TAIL = 1e6
 """Degrees of freedom that are as good as infinite."""
 TINY = 1e-14
@@ -97,13 +102,14 @@ def measure_spreads(
     expected = float(polygamma(1, dimension / 2))  # of the logarithm of a mean of p squares
     by_chance = MEDIAN_VARIANCE * max(variance, expected) / n_atoms
     between = _robust_variance(of_client) - (1 + 2.3 / np.sqrt(n_clients)) * float(np.median(by_chance))
-    between = 0.0 if alike or n_clients < MIN_CLIENTS else max(between, 0.0)
+    between = FEW_DIFFER if n_clients < MIN_CLIENTS else max(between, 0.0)
+    share = np.minimum(between / (between + by_chance), 0.5 if n_clients < MIN_CLIENTS else 1.0)
     return Spreads(
         of_component=of_component,
         of_client=of_client,
         deviation=np.sqrt(np.maximum(_robust_variance(of_client), by_chance)),
-        shrunken=np.maximum(of_client * between / (between + by_chance), -np.log(MAX_GAIN)),
-        freedom=_degrees_of_freedom(variance - expected, expected) if n_clients >= MIN_CLIENTS else NO_TAIL,
+        shrunken=np.zeros(n_clients) if alike else np.maximum(of_client * share, -np.log(MAX_GAIN)),
+        freedom=_degrees_of_freedom(variance - expected, expected) if n_clients >= MIN_CLIENTS else FEW_FREEDOM,
     )
 
 
