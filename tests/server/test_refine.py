@@ -194,7 +194,7 @@ def own_step(scores, result):
 
 @pytest.mark.parametrize("n_absent", [0, 15, 30])
 def test_the_step_is_shortened_by_what_the_clients_that_do_not_count_are_worth(hundred, hundred_first, n_absent):
-    """(q - (1 - f)) / (q + 0.3) of it, of gain q, where a share f of the clients counts; the whole if asked for."""
+    """(q - (1 - f)) / (q + 0.2) of it, of gain q, where a share f of the clients counts; the whole if asked for."""
     steps, weights = own_step(scores_of(hundred, hundred_first), hundred_first)
     counts = np.arange(100) >= n_absent
     mean, errors = steps.mean(weights * counts), steps.expected_errors(weights * counts)
@@ -202,7 +202,7 @@ def test_the_step_is_shortened_by_what_the_clients_that_do_not_count_are_worth(h
     judged = Judged(np.ones(100, dtype=bool), counts, 100)
     verdict = supported(steps, steps, weights * counts, judged, 0.12, np.inf)
     assert verdict.taken
-    np.testing.assert_allclose(mean - verdict.left_out, (gain - n_absent / 100) / (gain + 0.3) * mean, rtol=1e-9)
+    np.testing.assert_allclose(mean - verdict.left_out, (gain - n_absent / 100) / (gain + 0.2) * mean, rtol=1e-9)
     whole = supported(steps, steps, weights * counts, judged, 0.0, np.inf)
     assert not whole.left_out.any()
 

@@ -29,7 +29,7 @@ MAX_MOVED = 0.15
 part along one of many directions it loses little."""
 MAX_CONTESTED = 0.47
 """The same where one of these deviations was found from the step itself: a step of which half is bias is no gain."""
-CAUTION = 0.3
+CAUTION = 0.2
 """A step whose square is just its expected error is taken by 1 / (1 + this) of its length: a part of the clients that
 cannot be told from the others may have made some of it. The squared error grows by at most a quarter of this."""
 BIASED = 4.0
