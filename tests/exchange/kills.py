@@ -23,10 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from fedica import exchange
+from fedica import LocalICA, aggregate, exchange, score
 from fedica.exchange.folder import FILES
 from fedica.exchange.replace_folder import aside_of
 from fedica.records import Contribution
+from fedica.simulate import federation
+from fedica.workflow.refine import refine_result
 
 GOLDEN = Path(__file__).parent / "golden"
 # Everything by which a writer changes what stands on the disk.
@@ -54,16 +56,42 @@ def look_at_folder(path: Path) -> object:
     return {name: (path / name).read_bytes() for name in FILES}
 
 
-def writers() -> list[Writer]:
+def refining(folder: Path) -> Writer:
+    """Second messages of eight clients, or of seven, refine a first result, which stands whatever happens."""
+    drawn = federation(8, 3, n_samples=300, random_state=0)
+    sent = [LocalICA(3, random_state=0).fit(c.X).contribution(c.name) for c in drawn.clients]
+    first, paths = folder / "first-result", []
+    exchange.write_folder(aggregate(sent, 3), first, min_support=1)
+    before, public = look_at_folder(first), exchange.read_folder(first).public
+    (folder / "second").mkdir()
+    for client in drawn.clients:
+        paths.append(folder / "second" / f"{client.name}.safetensors")
+        exchange.write_scores(score(client.X, public, client=client.name), paths[-1])
+
+    def look(path: Path) -> object:
+        assert look_at_folder(first) == before, "the first result is not what it was"
+        return look_at_folder(path)
+
+    def write(i: int, path: Path) -> None:
+        refine_result(first, paths[i:], path)
+
+    return Writer(write, look, "refine_result")
+
+
+def writers(folder: Path) -> list[Writer]:
     atoms = np.linalg.qr(np.random.default_rng(0).standard_normal((200, 50)))[0]
     contributions = [Contribution(f"version-{i}", np.roll(atoms, i, axis=1), 10) for i in range(2)]
-    aggregate = exchange.read_details(GOLDEN / "details.safetensors")
-    aggregates = [replace(aggregate, method=f"version-{i}") for i in range(2)]
+    details = exchange.read_details(GOLDEN / "details.safetensors")
+    aggregates = [replace(details, method=f"version-{i}") for i in range(2)]
+    second = exchange.read_scores(GOLDEN / "v2" / "scores.safetensors")
+    scores = [replace(second, client=f"version-{i}") for i in range(2)]
     return [
         Writer(lambda i, path: exchange.write_contribution(contributions[i], path), look_at_file, "write_contribution"),
         Writer(
             lambda i, path: exchange.write_folder(aggregates[i], path, min_support=1), look_at_folder, "write_folder"
         ),
+        Writer(lambda i, path: exchange.write_scores(scores[i], path), look_at_file, "write_scores"),
+        refining(folder),
     ]
 
 
@@ -174,7 +202,7 @@ def main() -> int:
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="fedica-kills-"))
     os.fsync = lambda descriptor: None  # a kill, unlike a power cut, loses nothing that was written; this saves seconds
-    for writer in writers():
+    for writer in writers(folder):
         versions = []
         for i in range(2):
             writer.write(i, folder / f"{writer.name}-{i}")

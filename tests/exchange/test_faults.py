@@ -30,14 +30,16 @@ def run(script: str, *arguments: str) -> str:
 def test_mutated_files_are_valid_or_refused_soon_and_in_little_memory() -> None:
     """Hostile files for every reader: each gives a valid record or a FedicaError, in a processor second and 200 MB."""
     said = run("fuzz.py", "--count", "1000", "--reader", "all")
-    for reader in ("contribution", "aggregate", "details", "study", "key", "inspect"):
+    for reader in ("contribution", "aggregate", "details", "scores", "study", "key", "inspect"):
         assert re.search(rf"^{reader}: 10\d\d files .*'accepted': [1-9]", said, re.MULTILINE), said
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the writers are forked")
 def test_a_killed_writer_leaves_nothing_or_something_whole() -> None:
     """SIGKILL before every single step, and at random moments: absent, old and whole, or new and whole."""
-    assert "write_folder: killed before each of" in run("kills.py", "--count", "10")
+    said = run("kills.py", "--count", "10")
+    for writer in ("write_contribution", "write_folder", "write_scores", "refine_result"):
+        assert f"{writer}: killed before each of" in said
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the writers are forked")

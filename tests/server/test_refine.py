@@ -18,6 +18,7 @@ from fedica.server.refinement.agreement import geometric_median
 from fedica.server.refinement.own_fits import own_steps, unexplained
 from fedica.server.refinement.pooled import Pooled
 from fedica.server.refinement.steps import Statistics, median_scale, on_common_scale, steps_of
+from fedica.server.refinement.support import Judged, supported
 from fedica.simulate import federation
 
 R = 4
@@ -182,6 +183,42 @@ def test_a_turn_that_a_part_shares_is_left_out_of_the_step(hundred, hundred_firs
     assert "its part along this is left out" in result.refinement.reason
     assert error(whole, hundred) > 1.2 * error(hundred_first, hundred)
     assert error(result, hundred) < 0.9 * error(hundred_first, hundred)
+
+
+def own_step(scores, result):
+    """The steps that clients ask for, and equal weights."""
+    statistics = Statistics.of(scores, result.n_components)
+    statistics = on_common_scale(statistics, statistics.n_samples)
+    return steps_of(statistics, statistics.n_samples), statistics.n_samples
+
+
+@pytest.mark.parametrize("n_absent", [0, 15, 30])
+def test_the_step_is_shortened_by_what_the_clients_that_do_not_count_are_worth(hundred, hundred_first, n_absent):
+    """(q - (1 - f)) / (q + 0.2) of it, of gain q, where a share f of the clients counts; the whole if asked for."""
+    steps, weights = own_step(scores_of(hundred, hundred_first), hundred_first)
+    counts = np.arange(100) >= n_absent
+    mean, errors = steps.mean(weights * counts), steps.expected_errors(weights * counts)
+    gain = np.mean(mean**2 / errors) / max(1.0, np.median(steps.distances(mean)[counts]))
+    judged = Judged(np.ones(100, dtype=bool), counts, 100)
+    verdict = supported(steps, steps, weights * counts, judged, 0.12, np.inf)
+    assert verdict.taken
+    np.testing.assert_allclose(mean - verdict.left_out, (gain - n_absent / 100) / (gain + 0.2) * mean, rtol=1e-9)
+    whole = supported(steps, steps, weights * counts, judged, 0.0, np.inf)
+    assert not whole.left_out.any()
+
+
+def test_a_step_that_is_no_longer_than_absent_clients_explain_is_not_taken(hundred, hundred_first):
+    """49 of 100 clients do not count, and the others ask for less than half of their squared error."""
+    steps, weights = own_step(scores_of(hundred, hundred_first), hundred_first)
+    counts = np.arange(100) >= 49
+    mean = steps.mean(weights * counts)
+    short = replace(steps, values=steps.values - 0.8 * mean)
+    judged = Judged(np.ones(100, dtype=bool), counts, 100)
+    verdict = supported(short, short, weights * counts, judged, 0.12, np.inf)
+    assert not verdict.taken
+    assert "not better than the answer before" in verdict.reason
+    everybody = Judged(judged.judged, counts, 51)
+    assert supported(short, short, weights * counts, everybody, 0.001, np.inf).taken
 
 
 def test_second_messages_that_are_unlike_the_first_do_not_count(hundred, hundred_first):

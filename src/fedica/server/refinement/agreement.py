@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from scipy.stats import chi2
 from fedica.arrays import Array, BoolArray
 from fedica.blocks import weighted_median
 from fedica.server.refinement.own_fits import Unexplained
-from fedica.server.refinement.shared import MAX_SHARED, MIN_SHARING, shared_deviation
+from fedica.server.refinement.shared import MAX_SHARED, MIN_SHARING, Shared, shared_deviation
 from fedica.server.refinement.steps import Statistics, Steps
 
 DEVIATIONS = 4.0
@@ -122,34 +122,37 @@ def within_cut(steps: Steps, centre: Array, weights: Array) -> BoolArray:
 
 def shared_minorities(steps: Steps, weights: Array) -> BoolArray:
     """Tell which clients share a deviation that independent errors do not explain, and stand apart, (K,)."""
+
+    def part(shared: Shared, own: Array) -> BoolArray | None:
+        lighter = _lighter_part(shared.position, own, APART)
+        return _lighter_part(shared.sparse, own, APART_IN_FEW) if lighter is None else lighter
+
+    return _parts_apart(steps, weights, part)
+
+
+def unexplained_minorities(left: Steps, weights: Array) -> BoolArray:
+    """Tell which clients share what their first messages do not explain, and stand apart, (K,)."""  # (R11)
+
+    def part(shared: Shared, own: Array) -> BoolArray | None:
+        lighter = _lighter_part(shared.position, own, HALVES + HALVES_OF_FEW / own.size)
+        if lighter is not None and lighter.mean() < MIN_PART:
+            return _lighter_part(shared.position, own, APART_ALONE)
+        return lighter
+
+    return _parts_apart(left, weights, part)
+
+
+def _parts_apart(steps: Steps, weights: Array, part: Callable[[Shared, Array], BoolArray | None]) -> BoolArray:
+    """Tell which clients are in parts that stand apart along deviations that clients share, one after the other, (K,).
+
+    part : from a deviation and the weights of the clients that count, (n,), to those that stand apart, if any do.
+    """
     apart = np.zeros(weights.size, dtype=np.bool_)
     for kind in steps.kinds:
         for _ in range(MAX_SHARED):
             used = np.flatnonzero((weights > 0) & ~apart)
             shared = shared_deviation(steps, weights * ~apart, kind, BEYOND_EDGE)
-            if shared is None:
-                break
-            lighter = _lighter_part(shared.position, weights[used], APART)
-            if lighter is None:
-                lighter = _lighter_part(shared.sparse, weights[used], APART_IN_FEW)
-            if lighter is None:
-                break
-            apart[used[lighter]] = True
-    return apart
-
-
-def unexplained_minorities(left: Steps, weights: Array) -> BoolArray:
-    """Tell which clients share what their first messages do not explain, and stand apart, (K,)."""  # (R11)
-    apart = np.zeros(weights.size, dtype=np.bool_)
-    for kind in left.kinds:
-        for _ in range(MAX_SHARED):
-            used = np.flatnonzero((weights > 0) & ~apart)
-            shared = shared_deviation(left, weights * ~apart, kind, BEYOND_EDGE)
-            if shared is None:
-                break
-            lighter = _lighter_part(shared.position, weights[used], HALVES + HALVES_OF_FEW / used.size)
-            if lighter is not None and lighter.mean() < MIN_PART:
-                lighter = _lighter_part(shared.position, weights[used], APART_ALONE)
+            lighter = None if shared is None else part(shared, weights[used])
             if lighter is None:
                 break
             apart[used[lighter]] = True

@@ -1,26 +1,20 @@
 """A second message of every client: the Newton step of ICA that their pooled data would take, from sums alone.
 
-(R7) The step is taken where more than half of the clients agree on it, and its mean square over its expected error is
-     at least `MIN_GAIN`, and at least 2 (1 - f) where only a share f of the clients behind the first answer count: an
-     answer of all that lost nothing differs from one of some of them by 1 - f on average, and is better. And where its
-     expected error is not above that of the first answer, which is the median squared error of the atoms over their
-     number, all in the coordinates of the sources; or the step is longer than both errors explain (`BIASED`). Where
-     clients share a deviation that may have made it (R8), it is taken without its part along that deviation, if at all.
-
-The step itself is that of `pooled`, (R5) and (R6).
+Who counts is decided in `agreement`; whether the step is taken, and how far, in `support`, (R7) and (R13). The step
+itself is that of `pooled`, (R5) and (R6).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress
 
 import numpy as np
 from scipy.linalg import pinv
 from scipy.stats import chi2
 
-from fedica.arrays import NEAR_ZERO, Array, BoolArray, IntArray, check_choice, check_number, fix_signs, polar
+from fedica.arrays import NEAR_ZERO, Array, IntArray, check_choice, check_number, fix_signs, polar
 from fedica.blocks import columns_of, group_medians
 from fedica.errors import InputError
 from fedica.records import Aggregate, Refinement, Scores
@@ -36,24 +30,11 @@ from fedica.server.refinement.agreement import (
 )
 from fedica.server.refinement.own_fits import own_steps, unexplained
 from fedica.server.refinement.pooled import Pooled
-from fedica.server.refinement.shared import contested
-from fedica.server.refinement.steps import Statistics, Steps, median_scale, on_common_scale, steps_of
+from fedica.server.refinement.steps import Statistics, median_scale, on_common_scale, steps_of
+from fedica.server.refinement.support import MIN_GAIN, Judged, supported
 
 MAX_WEIGHT = 10.0
 """No client weighs more than this many times the median client."""
-MIN_GAIN = 0.12
-"""A step whose square is below this times its expected error is not worth taking."""
-SLACK = 1.05
-"""The expected squared error of the step may be this much above that of the first answer."""
-MAX_MOVED = 0.15
-"""A step is not taken whole if deviations that clients share may have caused more than this of its square: without its
-part along one of many directions it loses little."""
-MAX_CONTESTED = 0.47
-"""The same where one of these deviations was found from the step itself: a step of which half is bias is no gain. And a
-step is not taken at all if so much of what is left of it may still be theirs."""
-BIASED = 4.0
-"""A first answer that claims a smaller error than the step has is believed, unless the step is longer than that error
-explains: its square at least 1 + 4 (ratio - 1) times its own, for the ratio of the two."""
 
 
 def refine(
@@ -81,7 +62,7 @@ def refine(
     min_gain : float
         The step is taken if its square is at least this times its expected squared error (more, where clients behind
         the first answer do not count), its expected error is not above that of the first answer, and clients share no
-        deviation that could have caused it; 0: in any case.
+        deviation that could have caused it; the nearer to that, the less of it. 0: in any case, and whole.
     on_bad : {"raise", "reject"}
         What to do with scores of another aggregate, of components that it does not have, or different ones of one
         client: raise an error, or leave them out and list them in ``rejected`` of the result.
@@ -121,7 +102,7 @@ def refine(
     judged = Judged(trusted | readmitted, counts | readmitted, len(result.clients) - len(outlying))
     weights = _weights(statistics.n_samples, max_weight) * judged.counts
     before = np.inf if min_gain == 0 else _error_before(result, outlying, statistics.of_clients(trusted))
-    verdict = _supported(steps, left.steps, weights, judged, min_gain, before)
+    verdict = supported(steps, left.steps, weights, judged, min_gain, before)
     refinement = Refinement(
         round=2 if result.refinement is None else result.refinement.round + 1,
         refines=admitted[0].refines,
@@ -136,24 +117,6 @@ def refine(
         return replace(result, refinement=refinement)
     pooled = Pooled.of(statistics, weights).without(*steps.as_matrices(verdict.left_out))
     return _turn(result, pooled, refinement)
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Clients whose second messages were looked at, and those that count, (K,); n_first : how many gave the first."""
-
-    judged: BoolArray
-    counts: BoolArray
-    n_first: int
-
-
-@dataclass(frozen=True, eq=False)
-class Verdict:
-    """Whether the step is taken, why, and the part of it that is left out, in the values of `Steps`, (p,)."""
-
-    taken: bool
-    reason: str
-    left_out: Array
 
 
 def _weights(n_samples: Array, max_weight: float | None) -> Array:
@@ -183,47 +146,6 @@ def _error_before(result: Aggregate, outlying: set[str], statistics: Statistics)
     (squares,) = columns_of(result.atoms, result.client_of_atom).each(squares_of, labels)
     typical = group_medians(squares, labels, r, empty=np.inf) * (r - 1) / chi2.median(r - 1)
     return float(np.sum((typical / np.maximum(np.bincount(labels[labels >= 0], minlength=r), 1))[scored]))
-
-
-def _supported(
-    steps: Steps, left: Steps, weights: Array, judged: Judged, min_gain: float, error_before: float
-) -> Verdict:
-    """Decide whether the step is taken, or a part of it, and say why."""  # (R7)
-    counts, n_clients = judged.counts, int(judged.judged.sum())
-    n_counted = int(counts.sum())
-    mean, errors = steps.mean(weights), steps.expected_errors(weights)
-    whole = np.zeros_like(mean)
-    if 2 * n_counted <= n_clients:
-        return Verdict(False, f"only {n_counted} of {n_clients} clients agree on a step; more than half must.", whole)
-    least = max(min_gain, 2 * (1 - n_counted / judged.n_first))
-    known = np.isfinite(errors)
-    dispersion = max(1.0, float(np.median(steps.distances(mean)[counts])))
-
-    def gain_of(step: Array) -> float:
-        return float(np.mean(step[known] ** 2 / errors[known])) / dispersion if known.any() else 0.0
-
-    def square_of(step: Array) -> float:
-        return max(float(steps.in_sources[known] @ step[known] ** 2), 1e-300)
-
-    gain = gain_of(mean)
-    size = f"{n_counted} of {n_clients} clients agree on a step of {np.sqrt(gain):.2f} times its own error"
-    if gain < least:
-        return Verdict(
-            False, f"{size}; below {np.sqrt(least):.2f} times it is not better than the answer before.", whole
-        )
-    ratio = dispersion * float(steps.in_sources[known] @ errors[known]) / error_before
-    if ratio > SLACK and gain < 1 + BIASED * (ratio - 1):
-        return Verdict(False, f"{size}, which is {np.sqrt(ratio):.2f} times that of the answer before.", whole)
-    shared = contested(steps, left, weights)
-    allowed = MAX_CONTESTED if shared.along_step else MAX_MOVED
-    if min_gain == 0 or shared.square <= allowed * square_of(mean):
-        return Verdict(True, f"{size}.", whole)
-    share = np.sqrt(shared.square / square_of(mean))
-    size = f"{size}, but a deviation that some of them share may be {share:.2f} times it"
-    along = (shared.directions @ mean) @ shared.directions
-    if gain_of(mean - along) < least or shared.hidden > MAX_CONTESTED * square_of(mean - along):
-        return Verdict(False, f"{size}.", whole)
-    return Verdict(True, f"{size}; its part along this is left out.", along)
 
 
 def _turn(result: Aggregate, pooled: Pooled, refinement: Refinement) -> Aggregate:
