@@ -21,6 +21,7 @@ from single_client import KINDS, N_BEST, Arena, Search
 from fedica import Contribution, LocalICA, aggregate
 from fedica.arrays import Array
 from fedica.datasets import fetch_ecoli
+from fedica.local.strengths import n_maps_to_send
 from fedica.matching import match
 from fedica.simulate import people
 from fedica.simulate.people import PEOPLE
@@ -76,10 +77,9 @@ def with_section(path: Path, name: str, section: str) -> str:
 
 
 def half_of_rank(client: str, rows: Array) -> Contribution:
-    """Send half as many maps as the rank of the data, with their strengths."""
-    centred = rows - rows.mean(axis=0)
-    rank = int(np.linalg.matrix_rank(centred, tol=1e-6 * np.linalg.norm(centred, 2)))
-    local = LocalICA((rank + 1) // 2, independence="features", max_iter=30, random_state=0)  # its rotation drops out
+    """Send half as many maps as the rank of the data, with their strengths: what `fedica local` does by default."""
+    n_maps = n_maps_to_send(rows)
+    local = LocalICA(n_maps, independence="features", max_iter=30, random_state=0)  # its rotation drops out
     return local.fit(rows).contribution(client, strengths=True)
 
 
