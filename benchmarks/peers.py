@@ -22,7 +22,6 @@ from peer_tasks import CONDITIONS, N_BAD, N_MAPS, N_NETWORKS, N_PEOPLE, N_SCANS,
 ROOT = Path(__file__).parents[1]
 BRAINS: dict[str, Way] = {
     "fedica": peer_ways.brains_fedica,
-    "fedica, group": peer_ways.brains_group,
     "fedica, maps turned together": peer_ways.brains_turned,
     "CanICA": peer_ways.brains_canica,
     "Icasso": peer_ways.brains_icasso,
