@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -103,6 +104,8 @@ def run_brains(ways: dict[str, Way], seeds: Sequence[int] = (0, 1, 2)) -> dict[s
                     row.setdefault("seconds", []).append(seconds)
             row = measured.setdefault("one person alone", {})
             row.setdefault(condition.name, []).append(_alone(images[N_BAD:], mask, maps))
+            last = {name: round(row[condition.name][-1], 3) for name, row in measured.items()}
+            print(f"draw {seed}, {condition.name}: {last}", file=sys.stderr, flush=True)
     return {name: {key: float(np.mean(values)) for key, values in row.items()} for name, row in measured.items()}
 
 

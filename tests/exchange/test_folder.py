@@ -16,7 +16,7 @@ import pytest
 
 import fedica
 from fedica.errors import FormatError, InputError
-from fedica.exchange import Provenance, as_public, read_folder, write_folder
+from fedica.exchange import Provenance, as_public, details, read_folder, write_folder
 from fedica.exchange.folder import FILES
 from fedica.exchange.replace_folder import aside_of, replace_folder
 from fedica.records import Aggregate, Contribution
@@ -269,3 +269,16 @@ def test_a_folder_without_a_public_file_is_a_result(aggregate: Aggregate, tmp_pa
     assert result.aggregate.n_components == 2
     with pytest.raises(InputError, match=r"no component of this result could be published.*--min-support 1"):
         as_public(tmp_path / "out")
+
+
+def test_atoms_that_are_too_many_for_the_details_do_not_stop_the_result(
+    aggregate: Aggregate, provenance: list[Provenance], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything else is written, with the fingerprint of each contribution; who needs the details is told."""
+    monkeypatch.setattr(details, "DETAILS", replace(details.DETAILS, max_numbers=aggregate.atoms.size - 1))
+    write_folder(aggregate, tmp_path / "result", provenance=provenance, min_support=1)
+    written = {path.name for path in (tmp_path / "result").iterdir()}
+    assert written == set(FILES) - {"details.safetensors"}
+    assert all(origin.sha256 in (tmp_path / "result" / "clients.csv").read_text() for origin in provenance)
+    with pytest.raises(FormatError, match=r"written without details\.safetensors, which takes"):
+        read_folder(tmp_path / "result")

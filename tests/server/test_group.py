@@ -423,6 +423,17 @@ def test_influence_is_how_far_a_component_moves_without_the_client(clients):
     np.testing.assert_allclose(found.trust.influence[:4], moved, rtol=0.3)
 
 
+def test_influence_sees_the_noise_that_no_two_clients_share(truth):
+    """Most of what a noisy client does is towards directions of its own, which are not among the leading ones."""
+    noisy = [sent(f"c{k:02}", data_of(truth, k, noise=0.3), 14) for k in range(24)]
+    found = aggregate(noisy, R, method="group")
+    cosines = [
+        match(aggregate(noisy[:k] + noisy[k + 1 :], R, method="group").mixing, found.mixing).cosines.min()
+        for k in range(4)
+    ]
+    np.testing.assert_allclose(found.trust.influence[:4], np.degrees(np.arccos(cosines)), rtol=0.3)
+
+
 def test_an_array_of_atoms_counts_as_plain_projectors(truth, clients):
     """It has no strengths."""
     plain = [replace(c, gram=None, noise_floor=None) for c in clients]

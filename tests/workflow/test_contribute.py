@@ -95,6 +95,17 @@ def test_strengths_leave_where_they_are_asked_for_and_that_is_said(tmp_path, dat
     assert "the recovered sources, and every mean, variance and covariance of the data" in plain.stays
 
 
+def test_half_the_rank_of_the_data_is_sent_where_spans_are_pooled(tmp_path):
+    """Maps with strengths, where nobody gave a number: rank 8 of 9 scans is 4 maps; without strengths all 8."""
+    scans = np.random.default_rng(0).laplace(size=(9, 60))
+    np.save(tmp_path / "scans.npy", scans)
+    counts = [
+        contribute(tmp_path / "scans.npy", client="a", independence="features", **asked).contribution.n_atoms
+        for asked in ({"strengths": True}, {}, {"strengths": True, "n_components": 7})
+    ]
+    assert counts == [4, 8, 7]
+
+
 @pytest.mark.parametrize(
     ("study", "options", "complaint"),
     [

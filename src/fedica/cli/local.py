@@ -22,7 +22,8 @@ def local(
     study: Annotated[Path | None, option("FILE", "The study to follow; what does not fit it is refused.")] = None,
     client: Annotated[str | None, option("NAME", "Name of this client; by default that of its key or of FILE.")] = None,
     components: Annotated[
-        int | None, option("R", "Components; by default the study's, or the data's rank.", min=1)
+        int | None,
+        option("R", "Components; by default the study's, or the data's rank (half, of maps with strengths).", min=1),
     ] = None,
     solver: Annotated[str, option("NAME", "{fedica.local.SOLVERS}.")] = "auto",
     independence: Annotated[

@@ -23,7 +23,7 @@ from fedica.exchange.contributions import (
     receive_bytes,
     write_contribution,
 )
-from fedica.exchange.details import details_from_bytes, details_to_bytes, read_details, write_details
+from fedica.exchange.details import details_fit, details_from_bytes, details_to_bytes, read_details, write_details
 from fedica.exchange.files import file_name
 from fedica.exchange.folder import ResultFolder, read_folder, summarise, write_folder
 from fedica.exchange.inputs import as_public, as_signing_key, as_study, as_trusted_keys
@@ -55,6 +55,7 @@ __all__ = [
     "as_trusted_keys",
     "contribution_from_bytes",
     "contribution_to_bytes",
+    "details_fit",
     "details_from_bytes",
     "details_to_bytes",
     "file_name",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedica.arrays import PathLike
 from fedica.errors import FormatError, InputError
@@ -115,6 +116,11 @@ def details_from_bytes(data: bytes, *, source: str = "details") -> Aggregate:
         raise FormatError(f"{source}: {error}") from error
 
 
+def details_fit(aggregate: Aggregate) -> bool:
+    """Whether one file takes this aggregate: the maps of very many people are too large for it."""
+    return sum(array.size for array in _tensors(aggregate).values()) <= DETAILS.max_numbers
+
+
 def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
     """Return the same in chunks, which view the numbers and do not copy them."""
     rejected = first_rejections(aggregate.rejected)
@@ -129,20 +135,15 @@ def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
         "rejected_source": _texts_of([x.source for x in rejected]),
         **_kinds_metadata("rejected", rejected),
     }
-    tensors = {name: getattr(aggregate, name) for name in TENSORS}
     if (trust := aggregate.trust) is not None:
         metadata |= {
             "trust_verdict": _texts_of(trust.verdict),
             "trust_reason": _texts_of(trust.reason),
             **_kinds_metadata("trust", trust.why),
         }
-        tensors |= {f"trust_{name}": getattr(trust, name) for name in TRUST_TENSORS}
     if (certificate := aggregate.certificate) is not None:
         metadata["kmeans_objective"] = _number_text(certificate.kmeans_objective)
         metadata["kmeans_lower_bound"] = _number_text(certificate.kmeans_lower_bound)
-        tensors["median_gap"] = certificate.median_gap
-    optional = {name: getattr(aggregate, name) for name in OPTIONAL_TENSORS}
-    tensors |= {name: array for name, array in optional.items() if array is not None}
     if (refinement := aggregate.refinement) is not None:
         metadata |= {
             "refinement_round": str(refinement.round),
@@ -152,11 +153,21 @@ def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
             "refinement_counted": _texts_of(refinement.counted),
             "refinement_left_out": _texts_of(refinement.left_out),
         }
-        told = {name: getattr(refinement, name) for name in REFINEMENT_TENSORS}
-        tensors |= {f"refinement_{name}": array for name, array in told.items() if array is not None}
-    container = Container("this aggregate", declared(metadata), tensors)
+    container = Container("this aggregate", declared(metadata), _tensors(aggregate))
     _aggregate(container)  # a file that could not be read back is not written
     return chunks_within(DETAILS, container.metadata, container.tensors)
+
+
+def _tensors(aggregate: Aggregate) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a details file by their names; those that an aggregate does not have are left out."""
+    tensors = {name: getattr(aggregate, name) for name in (*TENSORS, *OPTIONAL_TENSORS)}
+    if (trust := aggregate.trust) is not None:
+        tensors |= {f"trust_{name}": getattr(trust, name) for name in TRUST_TENSORS}
+    if (certificate := aggregate.certificate) is not None:
+        tensors["median_gap"] = certificate.median_gap
+    if (refinement := aggregate.refinement) is not None:
+        tensors |= {f"refinement_{name}": getattr(refinement, name) for name in REFINEMENT_TENSORS}
+    return {name: array for name, array in tensors.items() if array is not None}
 
 
 def _aggregate(container: Container) -> Aggregate:

@@ -24,7 +24,7 @@ from fedica.exchange.aggregates import (
     published_first,
 )
 from fedica.exchange.contributions import Provenance
-from fedica.exchange.details import DETAILS, details_chunks, details_from_bytes, first_rejections
+from fedica.exchange.details import DETAILS, details_chunks, details_fit, details_from_bytes, first_rejections
 from fedica.exchange.files import read_bounded, sha256
 from fedica.exchange.json_files import plain_bytes, read_plain
 from fedica.exchange.replace_folder import aside_of, replace_folder
@@ -82,7 +82,8 @@ def write_folder(
     """Write everything about an aggregate to one folder, whole or not at all.
 
     Components that may not be published are numbered after those that may, and are in neither aggregate.safetensors nor
-    mixing.csv; where none may be published, these two files are not written.
+    mixing.csv; where none may be published, these two files are not written. Nor is details.safetensors if the atoms of
+    all clients are too many for it: the contributions themselves, whose fingerprints are in clients.csv, hold them.
 
     Parameters
     ----------
@@ -100,11 +101,12 @@ def write_folder(
     origins = {origin.client: origin for origin in provenance}
     aggregate, may_go = published_first(aggregate, min_support), published(aggregate, min_support)
     contents: dict[str, list[bytes | memoryview]] = {
-        "details.safetensors": details_chunks(aggregate),  # views: the atoms of all clients are not copied
         "components.csv": [components_table(aggregate, np.sort(may_go)[::-1])],
         "clients.csv": [clients_table(aggregate, origins)],
         "rejected.csv": [rejected_table(aggregate)],
     }
+    if details_fit(aggregate):
+        contents["details.safetensors"] = details_chunks(aggregate)  # views: the atoms of all clients are not copied
     if may_go.any():
         public = public_part(aggregate, min_support=min_support)
         contents |= {"aggregate.safetensors": [aggregate_to_bytes(public)], "mixing.csv": [mixing_table(public)]}
@@ -134,6 +136,12 @@ def read_folder(folder: PathLike) -> ResultFolder:
         remedy = f" An interrupted run left the previous result as {aside}: rename it." if aside.is_dir() else ""
         raise FormatError(f"{path}: there is no result folder of this name.{remedy}")
     summary = read_plain(path / "summary.json", SUMMARY, limit=MAX_SUMMARY_BYTES)
+    files = summary.get("files")
+    if isinstance(files, dict) and "details.safetensors" not in files:
+        raise FormatError(
+            f"{path}: it was written without details.safetensors, which takes {DETAILS.max_numbers:,} numbers: fewer "
+            "than the clients' atoms have. The result is in aggregate.safetensors and in the tables."
+        )
     return ResultFolder(
         details_from_bytes(_file(path, DETAILS.max_bytes, "details.safetensors", summary), source=str(path)),
         _public(path, summary),

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedica.arrays import Array, check_atoms, check_data
+from fedica.blocks import rows_of
+from fedica.ica.whitening import choose_rank_tol, whiten
 from fedica.local.recover import recover
 
 RANK_TOL = 1e-6
@@ -38,3 +40,23 @@ def strengths_of(X: ArrayLike, atoms: ArrayLike) -> tuple[Array, float]:
     variances = np.linalg.svd(data - found.mean, compute_uv=False) ** 2 / len(data)
     floor = np.median(variances[variances > RANK_TOL**2 * variances[0]]) if variances[0] > 0 else 0.0
     return (gram + gram.T) / 2, float(floor)
+
+
+def n_maps_to_send(X: ArrayLike) -> int:
+    """Return how many maps a client sends for its span to be pooled: half the rank of its data, rounded up.
+
+    These are the directions above the noise floor; the others would not count (G2).
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, d)
+        The client's data.
+
+    Returns
+    -------
+    int
+        At least one.
+    """
+    data = np.asarray(X)
+    whitening, _ = whiten(rows_of(data), rank_tol=choose_rank_tol(data.dtype))
+    return (whitening.deviations.size + 1) // 2

@@ -18,6 +18,7 @@ from fedica.exchange import (
     TrustedKeys,
     as_study,
     as_trusted_keys,
+    details_fit,
     published,
     published_first,
     read_aggregate,
@@ -44,6 +45,10 @@ from fedica.workflow.gates import (
 from fedica.workflow.renumber import Change, keep_order
 
 _UNTESTED = ("replication was not tested: that takes six clients or more whose atoms are matched.",)
+_WITHOUT_DETAILS = (
+    "details.safetensors is not written, because the atoms of all clients are too many for it: there is no report of "
+    "this result. Keep the contributions: clients.csv has the fingerprint of each.",
+)
 FAIL_ON = {"outlying": ("outlying",), "weak": ("outlying", "weak")}
 """For each value of `fail_on`: a result with clients of these verdicts is refused as a whole."""
 
@@ -186,6 +191,7 @@ def combine(
     notes += (*_feature_notes(filled), *_withheld_notes(combined.aggregate, min_support))
     notes += _UNTESTED if replication and result.replicates is None else ()
     if output is not None:
+        notes += () if details_fit(combined.aggregate) else _WITHOUT_DETAILS
         tell(f"writing {os.fspath(output)}")
         write_folder(combined.aggregate, output, provenance=provenance, min_support=min_support)
     return replace(combined, provenance=provenance, notes=notes, path=None if output is None else os.fspath(output))

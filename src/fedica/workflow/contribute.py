@@ -15,6 +15,7 @@ from fedica.exchange.contributions import CONTRIBUTION, next_serial
 from fedica.exchange.files import check_output, write_atomic
 from fedica.exchange.signatures import exposed_key_note
 from fedica.formats import READERS
+from fedica.local.strengths import n_maps_to_send
 from fedica.readers import ReadOptions, Table, bids_recordings, read_files, suffix_of
 from fedica.readers.grids import check_grid
 from fedica.readers.select import Keep
@@ -113,7 +114,8 @@ def contribute(
     study : Study or path-like, optional
         What the clients agreed on. What does not fit it is refused.
     n_components : int, optional
-        Components to fit: by default the study's, or else the rank of the data. Fewer than the study's are allowed.
+        Components to fit: by default the study's, or else the rank of the data; half of it, rounded up, for maps whose
+        spans are pooled: independent over features, with strengths. Fewer than the study's are allowed.
     solver : str
         As in `LocalICA`.
     independence, mixing : str, optional
@@ -229,9 +231,10 @@ def _from_table(
 ) -> _Made:
     """Fit ICA to data; ``at_most``: the number of components is the study's, and the data may support fewer."""
     X = scaled(table, study)
+    pooled = wanted.n_components is None and wanted.strengths and wanted.independence == "features"
     local, fit_notes = fit_client(
         X,
-        wanted.n_components,
+        n_maps_to_send(X) if pooled else wanted.n_components,
         at_most=at_most,
         features=table.features,
         solver=solver,

@@ -18,7 +18,7 @@ from fedica.ica.fast import FastICAStep, fast_from, newton_steps
 from fedica.server.admission import Admitted
 from fedica.server.explained import shares
 from fedica.server.group.counting import Counting, who_counts
-from fedica.server.group.influence import Response, capped, influences
+from fedica.server.group.influence import Moved, Response, capped
 from fedica.server.group.spans import Spans, spans_of
 
 SOLVER = "auto"
@@ -118,7 +118,7 @@ def find_group(admitted: Admitted, r: int, client_weights: Array, rng: np.random
         has=turned.has,
         chance=common.chance,
         explained=_explained(spans, admitted.grams, turned.components),
-        influence=turned.moved.max(axis=1),
+        influence=turned.moved.whole.max(axis=1),
     )
 
 
@@ -171,6 +171,7 @@ class _Directions:
     directions: Array  # (d, q)
     eigenvalues: Array  # (q,)
     inside: Array  # (K, q, q), each client's projector in these directions
+    halves: tuple[Array, ...]  # (q, m_k) each, its square root
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +183,7 @@ class _Common(_Directions):
     weights: Array  # (K,)
     chance: Array  # (K,)
     limits: Array  # (K,), what chance does not exceed
+    unseen: Array  # (K, r, r), products of what each projector makes of the leading directions, beyond the q
 
 
 def _common_span(spans: Spans, r: int, client_weights: Array, n_directions: int = 0) -> _Common:
@@ -209,7 +211,7 @@ def _directions(spans: Spans, weights: Array, n_directions: int) -> _Directions:
     """Return the leading directions of the mean projector of clients with these weights."""
     directions, eigenvalues = spans.leading(weights, n_directions)  # (G3)
     halves = [x @ t for x, t in zip(spans.along(directions), spans.factors, strict=True)]
-    return _Directions(directions, eigenvalues, np.array([half @ half.T for half in halves]))
+    return _Directions(directions, eigenvalues, np.array([half @ half.T for half in halves]), tuple(halves))
 
 
 def _common(spans: Spans, found: _Directions, r: int, counting: Counting, weights: Array) -> _Common:
@@ -219,7 +221,17 @@ def _common(spans: Spans, found: _Directions, r: int, counting: Counting, weight
     limits = _limits(spans.sizes, chance)
     has = along > limits[:, None]
     leading = _leading(found.eigenvalues, has[weights > 0], r)
-    return _Common(found.directions, found.eigenvalues, found.inside, leading, counting, weights, chance, limits)
+    unseen = _unseen(spans, found, leading)
+    return _Common(
+        **vars(found), leading=leading, counting=counting, weights=weights, chance=chance, limits=limits, unseen=unseen
+    )
+
+
+def _unseen(spans: Spans, found: _Directions, leading: IntArray) -> Array:
+    """Return the products of what each projector makes of the leading directions beyond the q, (K, r, r)."""
+    own = [half[leading] for half in found.halves]
+    squares = [x @ (t.T @ product @ t) @ x.T for x, t, product in zip(own, spans.factors, spans.products, strict=True)]
+    return np.array(squares) - found.inside[:, leading] @ found.inside[:, :, leading]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +242,7 @@ class _Turned:
     components: Array  # (d, r)
     inside: Array  # (K, r)
     has: BoolArray  # (K, r)
-    moved: Array  # (K, r), in degrees
+    moved: Moved
 
 
 def _turn(common: _Common, rng: np.random.Generator, before: _Turned | None = None) -> _Turned:
@@ -251,7 +263,7 @@ def _turn(common: _Common, rng: np.random.Generator, before: _Turned | None = No
     own = common.inside[:, common.leading][:, :, common.leading]
     inside = np.einsum("ai,kab,bi->ki", rotation.matrix, own, rotation.matrix, optimize=True)  # (G7)
     response = Response.of(common.directions, common.eigenvalues, common.leading, rotation.matrix)
-    moved = influences(response, common.inside, common.weights)
+    moved = Moved.of(response, common.inside, common.unseen, common.weights)
     has = inside > common.limits[:, None]  # (G8)
     return _Turned(rotation, basis @ rotation.matrix, inside, has, moved)  # (G6)
 
