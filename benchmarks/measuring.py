@@ -23,6 +23,8 @@ from threadpoolctl import threadpool_info
 
 Row = dict[str, Any]
 TASKS: dict[str, Callable[..., Row]] = {}
+DONE: list[Row] = []
+"""Rows of a run that was interrupted, which are not measured again."""
 
 
 def task(function: Callable[..., Row]) -> Callable[..., Row]:
@@ -49,6 +51,9 @@ def peak_mb() -> float:
 def in_process(name: str, **arguments: Any) -> Row:
     """Run a task in a fresh process; adds its peak memory. A task that fails gives a row with ``error``."""
     script = Path(__file__).with_name("run.py")
+    for row in DONE:
+        if row["task"] == name and row.get("arguments") == arguments:
+            return row
     print(f"  {name} {arguments} ... ", end="", flush=True)
     start = time.perf_counter()
     run = subprocess.run(
@@ -60,7 +65,7 @@ def in_process(name: str, **arguments: Any) -> Row:
     print(f"{'failed' if run.returncode else 'done'} after {time.perf_counter() - start:.0f} s", flush=True)
     if run.returncode:
         return {"task": name, **arguments, "error": (run.stderr.strip().splitlines() or ["no message"])[-1]}
-    return dict(json.loads(run.stdout.splitlines()[-1]))
+    return {**json.loads(run.stdout.splitlines()[-1]), "arguments": arguments}
 
 
 def run_task(name: str, arguments: str) -> None:
@@ -81,7 +86,20 @@ def facts() -> Row:
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": ", ".join(f"{p} {version(p)}" for p in ("fedica", "numpy", "scipy", "scikit-learn")),
         "load": round(os.getloadavg()[0], 1),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "sources": _sources(),
     }
+
+
+def _sources() -> str:
+    """Return the last commit that changed the package, and whether it was changed since; empty outside of git."""
+    package = Path(__file__).parents[1] / "src"
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(package), *arguments, "--", "."]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    return git("log", "-1", "--format=%h") + (" and changes" if git("status", "--porcelain") else "")
 
 
 def _processor() -> str:

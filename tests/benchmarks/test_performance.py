@@ -1,0 +1,102 @@
+"""The page of speed and memory: what it says of each section, and solvers that are not there in their time."""
+
+from __future__ import annotations
+
+import measuring
+import numpy as np
+import page
+import pytest
+import real_problems
+import real_recordings
+import real_solvers
+from measuring import check
+
+FACTS = {
+    "processor": "a processor",
+    "cores": 2,
+    "memory_gb": 8.0,
+    "blas": "openblas, 1 threads",
+    "system": "Linux",
+    "versions": "fedica 0.1.0, numpy 2.0",
+    "load": 0.5,
+    "date": "2026-01-02",
+    "sources": "abc1234",
+}
+
+
+def section(*, rows=(), checks=(), unfinished=False, **facts):
+    """A section as a run writes it."""
+    return {
+        "facts": {**FACTS, **facts},
+        "quick": False,
+        "unfinished": unfinished,
+        "rows": list(rows),
+        "checks": list(checks),
+    }
+
+
+def written(tmp_path, **sections):
+    """Write the page of these sections; return its text."""
+    page.write_page(sections, tmp_path / "page.md", tmp_path / "picture.png")
+    return (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
+def test_each_section_says_when_it_was_measured_and_of_which_version(tmp_path):
+    old = section(rows=[{"n_atoms": 1}], date="2025-01-01", sources="old0001", versions="fedica 0.0.9, numpy 1.0")
+    text = written(tmp_path, medians=old, clients=section(rows=[{"way": "a", "task": "fit", "arguments": {}}]))
+    medians, clients = text.split("\n## ")[2:4]
+    assert "2025-01-01: fedica 0.0.9, commit old0001" in medians
+    assert "2026-01-02: fedica 0.1.0, commit abc1234" in clients
+    assert "arguments" not in clients
+
+
+def test_an_interrupted_section_says_so(tmp_path):
+    assert "interrupted" in written(tmp_path, medians=section(unfinished=True))
+    assert "interrupted" not in written(tmp_path, medians=section())
+
+
+def test_what_an_interrupted_run_measured_is_not_measured_again(monkeypatch):
+    known = {"task": "fit", "arguments": {"r": 3}, "seconds": 1.0}
+    monkeypatch.setattr(measuring, "DONE", [known])
+    monkeypatch.setattr(measuring.subprocess, "run", lambda *_, **__: pytest.fail("it was measured again"))
+    assert measuring.in_process("fit", r=3) is known
+    with pytest.raises(pytest.fail.Exception, match="measured again"):
+        measuring.in_process("fit", r=4)
+
+
+@pytest.fixture
+def problem():
+    """Eight mixed sources, which no solver separates in its first steps."""
+    rng = np.random.default_rng(0)
+    return real_problems.Problem(rng.laplace(size=(4000, 8)) @ rng.standard_normal((8, 8)))
+
+
+@pytest.mark.parametrize("way", [real_solvers.PICARD, real_solvers.FASTICA])
+def test_a_solver_without_time_returns_where_it_is_and_says_that_it_is_not_there(problem, way):
+    fit = real_solvers.WAYS[way](problem, 8, 0.0)
+    np.testing.assert_allclose(fit.rotation.T @ fit.rotation, np.eye(8), atol=1e-6)
+    assert fit.stopped.startswith("not there after")
+    assert problem.gradient(fit.rotation, 8) > real_solvers.GOAL
+
+
+@pytest.mark.filterwarnings("ignore:FastICA did not converge")  # five steps at a time
+@pytest.mark.parametrize("way", [real_solvers.OURS, real_solvers.PICARD, real_solvers.FASTICA])
+def test_a_solver_with_time_reaches_the_goal(problem, way):
+    fit = real_solvers.WAYS[way](problem, 8, 60.0)
+    assert not fit.stopped
+    assert problem.gradient(fit.rotation, 8) <= real_solvers.GOAL
+
+
+def test_a_solver_that_was_not_there_gives_a_bound_and_no_split_half():
+    common = {"data": "EEG", "r": 120, "gradient": 1e-4, "passes": 9, "stopped": ""}
+    rows = [
+        {**common, "way": real_solvers.OURS, "cpu_seconds": 10.0, "split_half": 0.7},
+        {**common, "way": real_solvers.FASTICA, "cpu_seconds": 15.0, "split_half": 0.7},
+        {**common, "way": real_solvers.PICARD, "cpu_seconds": 25.0, "stopped": "not there after 25 s"},
+    ]
+    lines = real_recordings.judge_real(rows)
+    (picard,) = [line for line in lines if real_solvers.PICARD in line["check"]]
+    assert "not there after 25 s: more than what is said" in picard["check"]
+    assert (picard["value"], picard["verdict"]) == (2.5, "PASS")
+    assert not any("split-half" in line["check"] for line in lines)
+    assert check("a", 1.0, 2.0, at_least=True)["verdict"] == "short"
