@@ -22,8 +22,9 @@ GOAL = 1e-3
 """Largest entry of the gradient that everybody must reach; fedica stops below it by its own rule."""
 FASTICA_STEPS, MAX_STEPS = 5, 400
 """FastICA is run this many steps at a time until its gradient is at the goal; and the most in all."""
-MAX_INFOMAX, INFOMAX_STEPS = 30, 200
-"""Infomax is measured up to so many components, with at most as many steps as it takes by default."""
+MAX_INFOMAX, INFOMAX_STEPS, INFOMAX_SECONDS = 30, 200, 20.0
+"""Infomax is measured up to so many components, with at most as many steps as it takes by default, and with as many as
+fit in so many CPU seconds: it minimises something else, and is not judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ def _infomax(problem: Problem, r: int, limit: float, seed: int = 0) -> Fit:
         return (*found, time.process_time() - start)
 
     step = (run(3)[-1] - run(1)[-1]) / 2
-    most = int(np.clip((limit - seconds) / max(step, 1e-3), 3, INFOMAX_STEPS))
+    most = int(np.clip((min(limit, INFOMAX_SECONDS) - seconds) / max(step, 1e-3), 3, INFOMAX_STEPS))
     unmixing, steps, took = run(most)
     return Fit(polar(unmixing.T), seconds + took, int(steps), f"limit of {most} steps" if steps >= most else "")
 
