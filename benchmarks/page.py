@@ -92,9 +92,11 @@ def _measured(section: Row) -> str:
 
 
 def _checks(sections: dict[str, Row]) -> str:
-    lines = ["## What must hold\n", "| what | measured | wanted | |", "| --- | ---: | --- | --- |"]
-    lines += [f"| {c['check']} | {_number(c['value'])} {c['unit']} | {c['wanted']} | {c['verdict']} |"
-              for c in checks_of(sections)]  # fmt: skip
+    lines = ["## What must hold\n", "| what | measured | wanted | | of |", "| --- | ---: | --- | --- | --- |"]
+    for section in sections.values():
+        of = section["facts"]["sources"] or section["facts"]["versions"].partition(",")[0]
+        lines += [f"| {c['check']} | {_number(c['value'])} {c['unit']} | {c['wanted']} | {c['verdict']} | {of} |"
+                  for c in section["checks"]]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 

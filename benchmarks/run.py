@@ -19,7 +19,7 @@ import everyday
 import measuring
 import real_recordings
 import server_side
-from measuring import Row, facts, run_task
+from measuring import Row, check, facts, run_task
 from page import HIDDEN, checks_of, write_page
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller sizes, some minutes")
     parser.add_argument("--only", default="", help=f"sections, separated by commas: {', '.join(SECTIONS)}")
     parser.add_argument("--resume", action="store_true", help="do not measure again what an interrupted run has")
+    parser.add_argument("--known", action="store_true", help="measure nothing; write the page from what is known")
     parser.add_argument("--page", type=Path, help="where to write; docs/performance.md, or out/bench for --quick")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     parser.add_argument("--arguments", default="{}", help=argparse.SUPPRESS)
@@ -59,7 +60,8 @@ def main() -> None:
     named = [name for name in options.only.split(",") if name]
     if unknown := sorted(set(named) - set(SECTIONS)):
         parser.error(f"no section is called {unknown[0]!r}; there are {', '.join(SECTIONS)}")
-    for name in named or [s for s in SECTIONS if not (options.quick and s in NOT_QUICK)]:
+    every = [] if options.known else [s for s in SECTIONS if not (options.quick and s in NOT_QUICK)]
+    for name in named or every:
         start = time.perf_counter()
         section = _run(name, options.quick, kept / f"{name}.json", resume=options.resume)
         print(f"\n{name}: {time.perf_counter() - start:.0f} s", flush=True)
@@ -68,7 +70,7 @@ def main() -> None:
         for line in section["checks"]:
             print("  ", _sentence(line), flush=True)
 
-    known = {n: json.loads((kept / f"{n}.json").read_text()) for n in SECTIONS if (kept / f"{n}.json").exists()}
+    known = {n: _judged(n, kept / f"{n}.json") for n in SECTIONS if (kept / f"{n}.json").exists()}
     page = options.page or (kept if options.quick else ROOT / "docs") / "performance.md"
     write_page(known, page, page.parent / "images" / "performance.png")
     print("\nWhat must hold")
@@ -79,21 +81,26 @@ def main() -> None:
 
 def _run(name: str, quick: bool, file: Path, *, resume: bool) -> Row:
     """Measure a section, and write it to its file after every row."""
-    run, judge = SECTIONS[name]
-    section: Row = {"facts": facts(), "quick": quick, "unfinished": True, "rows": [], "checks": []}
+    run, _ = SECTIONS[name]
+    section: Row = {"facts": facts(), "quick": quick, "unfinished": True, "rows": []}
     before = json.loads(file.read_text()) if resume and file.exists() else section
     measuring.DONE[:] = before["rows"] if before["facts"]["sources"] == section["facts"]["sources"] else []
     for row in run(quick):
         section["rows"].append(row)
-        file.write_text(json.dumps(section, indent=1), encoding="utf-8")
-    try:
-        section["checks"] = judge(section["rows"])
-    except (KeyError, ValueError, IndexError) as error:  # a task failed: its row says why
-        section["checks"] = [{"check": f"{name} could be judged", "value": None, "wanted": f"({error!r})", "unit": "",
-                              "verdict": "short"}]  # fmt: skip
+        file.write_text(json.dumps(section, indent=1) + "\n", encoding="utf-8")
     section["unfinished"] = False
     file.write_text(json.dumps(section, indent=1) + "\n", encoding="utf-8")
-    return section
+    return _judged(name, file)
+
+
+def _judged(name: str, file: Path) -> Row:
+    """Return a section with its verdicts, by what is wanted today."""
+    section: Row = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        checks = SECTIONS[name][1](section["rows"])
+    except (KeyError, ValueError, IndexError) as error:  # a task failed: its row says why
+        checks = [check(f"{name} could be judged ({error!r})", None, 1, at_least=True, unit="")]
+    return {**section, "checks": checks}
 
 
 def _short(value: object) -> object:

@@ -50,6 +50,13 @@ def test_each_section_says_when_it_was_measured_and_of_which_version(tmp_path):
     assert "arguments" not in clients
 
 
+def test_each_verdict_says_of_which_version_it_is(tmp_path):
+    checks = [check("a client's time", 1.0, 2.0, at_least=False, unit="s")]
+    text = written(tmp_path, medians=section(checks=checks, sources="old0001"), clients=section(checks=checks))
+    verdicts = [line for line in text.splitlines() if line.startswith("| a client's time")]
+    assert [line.rsplit("|", 2)[1].strip() for line in verdicts] == ["old0001", "abc1234"]
+
+
 def test_an_interrupted_section_says_so(tmp_path):
     assert "interrupted" in written(tmp_path, medians=section(unfinished=True))
     assert "interrupted" not in written(tmp_path, medians=section())
@@ -100,3 +107,15 @@ def test_a_solver_that_was_not_there_gives_a_bound_and_no_split_half():
     assert (picard["value"], picard["verdict"]) == (2.5, "PASS")
     assert not any("split-half" in line["check"] for line in lines)
     assert check("a", 1.0, 2.0, at_least=True)["verdict"] == "short"
+
+
+def test_a_case_is_judged_when_all_solvers_were_measured_that_it_is_judged_by():
+    """What an interrupted run lacks is neither held against anybody nor in the way of the rest."""
+    whole = [{"way": way, "data": "EEG", "r": 15, "cpu_seconds": 1.0, "gradient": 1e-4, "passes": 3, "stopped": ""}
+             for way in (real_solvers.OURS, real_solvers.FASTICA, real_solvers.PICARD)]  # fmt: skip
+    failed = {"task": "fit_real", "way": real_solvers.FASTICA, "r": 60, "error": "no message"}
+    lines = real_recordings.judge_real([*whole, {**whole[0], "r": 60}, failed])
+    assert {line["check"].split(":")[0] for line in lines} == {
+        "EEG, r = 15",
+        "share of the 2 recordings and sizes in which ours converged",
+    }
