@@ -74,8 +74,11 @@ def run_task(name: str, arguments: str) -> None:
     print(json.dumps({"task": name, **row, "peak_mb": peak_mb()}))
 
 
-def facts() -> Row:
-    """Describe the machine and the versions that the numbers belong to."""
+def facts(*sources: str) -> Row:
+    """Describe the machine and the versions that the numbers belong to. sources : the part of the package they are of.
+
+    Without any, all of it.
+    """
     blas = [f"{x['internal_api']} {x['version']}, {x['num_threads']} threads" for x in threadpool_info()
             if x["user_api"] == "blas"]  # fmt: skip
     return {
@@ -87,16 +90,16 @@ def facts() -> Row:
         "versions": ", ".join(f"{p} {version(p)}" for p in ("fedica", "numpy", "scipy", "scikit-learn")),
         "load": round(os.getloadavg()[0], 1),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "sources": _sources(),
+        "sources": _sources(sources or (".",)),
     }
 
 
-def _sources() -> str:
-    """Return the last commit that changed the package, and whether it was changed since; empty outside of git."""
-    package = Path(__file__).parents[1] / "src"
+def _sources(parts: tuple[str, ...]) -> str:
+    """Return the last commit that changed parts of the package, and whether they changed since; empty without git."""
+    package = Path(__file__).parents[1] / "src" / "fedica"
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(package), *arguments, "--", "."]
+        command = ["git", "-C", str(package), *arguments, "--", *parts]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
     return git("log", "-1", "--format=%h") + (" and changes" if git("status", "--porcelain") else "")

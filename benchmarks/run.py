@@ -3,7 +3,7 @@
 Run it as ``make bench`` (about two hours, most of them for other solvers on real recordings). ``make bench
 BENCH=--quick`` takes some minutes and shows smaller sizes; ``BENCH='--only groups,clients'`` runs some sections and
 keeps what is known of the others, in benchmarks/results. What is measured is written after every row: with ``--resume``
-an interrupted section goes on where it stopped, if the package has not changed.
+an interrupted section goes on where it stopped, if what it measures has not changed.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ SECTIONS = {
     "agreement": (agreement.run_agreement, agreement.judge_agreement),
     "everyday": (everyday.run_everyday, everyday.judge_everyday),
 }
+CLIENT = ("arrays.py", "blocks", "ica", "local", "threads.py")
+SOURCES = {"clients": CLIENT, "recording": CLIENT, "real": CLIENT, "medians": ("arrays.py", "blocks", "server")}
+"""The part of the package that a section measures; of the others, all of it."""
 NOT_QUICK = ("recording",)
 """Sections that the quick version leaves out unless they are named."""
 
@@ -47,7 +50,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help=f"sections, separated by commas: {', '.join(SECTIONS)}")
     parser.add_argument("--resume", action="store_true", help="do not measure again what an interrupted run has")
     parser.add_argument("--known", action="store_true", help="measure nothing; write the page from what is known")
-    parser.add_argument("--page", type=Path, help="where to write; docs/performance.md, or out/bench for --quick")
+    parser.add_argument("--page", type=Path, help="where to write; docs/performance.md, or out/bench-quick for --quick")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     parser.add_argument("--arguments", default="{}", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -82,7 +85,7 @@ def main() -> None:
 def _run(name: str, quick: bool, file: Path, *, resume: bool) -> Row:
     """Measure a section, and write it to its file after every row."""
     run, _ = SECTIONS[name]
-    section: Row = {"facts": facts(), "quick": quick, "unfinished": True, "rows": []}
+    section: Row = {"facts": facts(*SOURCES.get(name, ())), "quick": quick, "unfinished": True, "rows": []}
     before = json.loads(file.read_text()) if resume and file.exists() else section
     measuring.DONE[:] = before["rows"] if before["facts"]["sources"] == section["facts"]["sources"] else []
     for row in run(quick):
