@@ -36,6 +36,7 @@ def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
         "recording": "A client's recording larger than memory",
         "real": "Clients on real recordings: EEG of 128 channels, CPU time on one thread until the gradient is 1e-3",
         "other": "The same on segments of recordings as clients, other kinds of real data and simulated laws",
+        "csv": "Reading text tables: a CSV file of 20 columns, CPU time",
         "everyday": "What people wait for every day",
         "agreement": "The same result wherever the atoms lie: largest difference from the list of contributions",
     }

@@ -34,6 +34,7 @@ SECTIONS = {
     "real": (real_recordings.run_real, real_recordings.judge_real),
     "other": (real_recordings.run_other, real_recordings.judge_other),
     "agreement": (agreement.run_agreement, agreement.judge_agreement),
+    "csv": (everyday.run_csv, everyday.judge_csv),
     "everyday": (everyday.run_everyday, everyday.judge_everyday),
 }
 CLIENT = ("arrays.py", "blocks", "ica", "local", "threads.py")
