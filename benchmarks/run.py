@@ -38,7 +38,11 @@ SECTIONS = {
     "everyday": (everyday.run_everyday, everyday.judge_everyday),
 }
 CLIENT = ("arrays.py", "blocks", "ica", "local", "threads.py")
-SOURCES = {"clients": CLIENT, "recording": CLIENT, "real": CLIENT, "medians": ("arrays.py", "blocks", "server")}
+SOURCES = {
+    **dict.fromkeys(("clients", "recording", "real"), CLIENT),
+    "medians": ("arrays.py", "blocks", "server"),
+    "csv": ("formats.py", "readers"),
+}
 """The part of the package that a section measures; of the others, all of it."""
 NOT_QUICK = ("recording",)
 """Sections that the quick version leaves out unless they are named."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import everyday
 import measuring
 import numpy as np
 import page
@@ -119,3 +120,16 @@ def test_a_case_is_judged_when_all_solvers_were_measured_that_it_is_judged_by():
         "EEG, r = 15",
         "share of the 2 recordings and sizes in which ours converged",
     }
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(20.0, "PASS"), (21.0, "short")])
+def test_csv_files_are_judged_by_the_time_of_0_1_0_and_by_their_array(seconds, verdict):
+    """At five million rows; smaller files are told of, not judged."""
+    ways = everyday.CSV_PARSERS.values()
+
+    def judged(n_rows):
+        today = [{"way": way, "rows": n_rows, "cpu_seconds": seconds, "over_array": seconds / 17} for way in ways]
+        return everyday.judge_csv([*today, {"way": "0.1.0", "rows": n_rows, "cpu_seconds": 60.0}])
+
+    assert {line["verdict"] for line in judged(everyday.CSV_ROWS)} == {verdict}
+    assert {line["verdict"] for line in judged(1000)} == {"-"}
