@@ -58,6 +58,11 @@ def test_each_verdict_says_of_which_version_it_is(tmp_path):
     assert [line.rsplit("|", 2)[1].strip() for line in verdicts] == ["old0001", "abc1234"]
 
 
+def test_sections_that_were_not_measured_are_named(tmp_path):
+    names = [name for name in page.TITLES if name not in ("medians", "clients")]
+    assert f"not measured: {', '.join(names)}." in written(tmp_path, medians=section(), clients=section())
+
+
 def test_an_interrupted_section_says_so(tmp_path):
     assert "interrupted" in written(tmp_path, medians=section(unfinished=True))
     assert "interrupted" not in written(tmp_path, medians=section())
