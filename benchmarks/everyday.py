@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import resource
 import subprocess
 import sys
 import tarfile
@@ -131,7 +132,8 @@ def everyday_csv_before(path: str) -> Row:
         command = [sys.executable, "-c", _READ_BEFORE, path]
         printed = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     seconds, n_rows = printed.split()
-    return {"way": "0.1.0", "rows": int(n_rows), "cpu_seconds": float(seconds)}
+    peak = peak_mb(resource.RUSAGE_CHILDREN)
+    return {"way": "0.1.0", "rows": int(n_rows), "cpu_seconds": float(seconds), "peak_mb": peak}
 
 
 def run_csv(quick: bool) -> Iterator[Row]:

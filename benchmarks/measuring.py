@@ -43,9 +43,9 @@ def timed(function: Callable[[], Any], repeats: int, *, enough: float = np.inf) 
     return float(np.median(seconds)), result
 
 
-def peak_mb() -> float:
-    """Most memory that this process ever had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+def peak_mb(who: int = resource.RUSAGE_SELF) -> float:
+    """Most memory that this process ever had, or its children, in MB."""
+    return resource.getrusage(who).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
 
 
 def in_process(name: str, **arguments: Any) -> Row:
@@ -65,13 +65,14 @@ def in_process(name: str, **arguments: Any) -> Row:
     print(f"{'failed' if run.returncode else 'done'} after {time.perf_counter() - start:.0f} s", flush=True)
     if run.returncode:
         return {"task": name, **arguments, "error": (run.stderr.strip().splitlines() or ["no message"])[-1]}
-    return {**json.loads(run.stdout.splitlines()[-1]), "arguments": arguments}
+    row = dict(json.loads(run.stdout.splitlines()[-1]))
+    return row if "path" in arguments else {**row, "arguments": arguments}  # a file is there in this run alone
 
 
 def run_task(name: str, arguments: str) -> None:
     """Run one task and print its row: what `in_process` starts."""
     row = TASKS[name](**json.loads(arguments))
-    print(json.dumps({"task": name, **row, "peak_mb": peak_mb()}))
+    print(json.dumps({"task": name, "peak_mb": peak_mb(), **row}))
 
 
 def facts(*sources: str) -> Row:

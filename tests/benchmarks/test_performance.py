@@ -77,6 +77,17 @@ def test_what_an_interrupted_run_measured_is_not_measured_again(monkeypatch):
         measuring.in_process("fit", r=4)
 
 
+def test_what_was_measured_on_a_file_of_its_run_is_measured_again(monkeypatch):
+    """The file is gone; the row does not say where it was."""
+    monkeypatch.setattr(
+        measuring.subprocess,
+        "run",
+        lambda *_, **__: measuring.subprocess.CompletedProcess([], 0, stdout='{"task": "fit", "peak_mb": 5.0}\n'),
+    )
+    assert measuring.in_process("fit", path="/nowhere") == {"task": "fit", "peak_mb": 5.0}
+    assert measuring.in_process("fit", r=3)["arguments"] == {"r": 3}
+
+
 @pytest.fixture
 def problem():
     """Eight mixed sources, which no solver separates in its first steps."""
