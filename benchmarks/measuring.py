@@ -23,6 +23,8 @@ from threadpoolctl import threadpool_info
 
 Row = dict[str, Any]
 TASKS: dict[str, Callable[..., Row]] = {}
+DONE: list[Row] = []
+"""Rows of a run that was interrupted, which are not measured again."""
 
 
 def task(function: Callable[..., Row]) -> Callable[..., Row]:
@@ -41,14 +43,17 @@ def timed(function: Callable[[], Any], repeats: int, *, enough: float = np.inf) 
     return float(np.median(seconds)), result
 
 
-def peak_mb() -> float:
-    """Most memory that this process ever had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+def peak_mb(who: int = resource.RUSAGE_SELF) -> float:
+    """Most memory that this process ever had, or its children, in MB."""
+    return resource.getrusage(who).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
 
 
 def in_process(name: str, **arguments: Any) -> Row:
     """Run a task in a fresh process; adds its peak memory. A task that fails gives a row with ``error``."""
     script = Path(__file__).with_name("run.py")
+    for row in DONE:
+        if row["task"] == name and row.get("arguments") == arguments:
+            return row
     print(f"  {name} {arguments} ... ", end="", flush=True)
     start = time.perf_counter()
     run = subprocess.run(
@@ -60,17 +65,21 @@ def in_process(name: str, **arguments: Any) -> Row:
     print(f"{'failed' if run.returncode else 'done'} after {time.perf_counter() - start:.0f} s", flush=True)
     if run.returncode:
         return {"task": name, **arguments, "error": (run.stderr.strip().splitlines() or ["no message"])[-1]}
-    return dict(json.loads(run.stdout.splitlines()[-1]))
+    row = dict(json.loads(run.stdout.splitlines()[-1]))
+    return row if "path" in arguments else {**row, "arguments": arguments}  # a file is there in this run alone
 
 
 def run_task(name: str, arguments: str) -> None:
     """Run one task and print its row: what `in_process` starts."""
     row = TASKS[name](**json.loads(arguments))
-    print(json.dumps({"task": name, **row, "peak_mb": peak_mb()}))
+    print(json.dumps({"task": name, "peak_mb": peak_mb(), **row}))
 
 
-def facts() -> Row:
-    """Describe the machine and the versions that the numbers belong to."""
+def facts(*sources: str) -> Row:
+    """Describe the machine and the versions that the numbers belong to. sources : the part of the package they are of.
+
+    Without any, all of it.
+    """
     blas = [f"{x['internal_api']} {x['version']}, {x['num_threads']} threads" for x in threadpool_info()
             if x["user_api"] == "blas"]  # fmt: skip
     return {
@@ -81,7 +90,20 @@ def facts() -> Row:
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": ", ".join(f"{p} {version(p)}" for p in ("fedica", "numpy", "scipy", "scikit-learn")),
         "load": round(os.getloadavg()[0], 1),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "sources": _sources(sources or (".",)),
     }
+
+
+def _sources(parts: tuple[str, ...]) -> str:
+    """Return the last commit that changed parts of the package, and whether they changed since; empty without git."""
+    package = Path(__file__).parents[1] / "src" / "fedica"
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(package), *arguments, "--", *parts]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    return git("log", "-1", "--format=%h") + (" and changes" if git("status", "--porcelain") else "")
 
 
 def _processor() -> str:

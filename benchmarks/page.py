@@ -8,14 +8,35 @@ from typing import Any
 from measuring import Row
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
+HIDDEN = {"task", "path", "arguments"}
+"""What a row has for the program alone."""
 HEAD = """# Performance
 
-Made by `make bench` in one run; every ratio below compares times of that run. Times are medians of repeats, the first
-call excluded; memory is the peak of a fresh process, the interpreter and all libraries (about 230 MB) included. On real
-data, seconds are those of the processor on one thread, passes are steps of solvers that hold all data, the gradient is
-the largest entry of the slope of the logcosh contrast over rotations, and split half is the mean absolute cosine of
-matched atoms of the two halves of the data. `make bench BENCH=--quick` is a smaller version.
+Made by `make bench`. Every ratio compares times of one run of its section; each section says when it was measured, and
+of which version. Times are medians of repeats, the first call excluded; memory is the peak of a fresh process, the
+interpreter and all libraries (about 230 MB) included. On real data, seconds are those of the processor on one thread,
+passes are steps of solvers that hold all data, the gradient is the largest entry of the slope of the logcosh contrast
+over rotations, and split half is the mean absolute cosine of matched atoms of the two halves of the data, from as many
+starts of either half as the table says. A solver that is not there after a stated time is stopped: the ratio to it is
+then a bound, and it has no split half. On a busy machine CPU time is longer too, most of all where all data is held.
+`make bench BENCH=--quick` is a smaller version, and `make bench BENCH='--only clients'` measures one section anew.
 """
+
+
+TITLES = {
+    "groups": "The server against what people would do instead (20 components)",
+    "scale": "The server at scale (20 components, 20 atoms a client)",
+    "memory": "Out of core: atoms in a memory-mapped file",
+    "medians": "Geometric medians of 20 groups against geom-median",
+    "clients": "Clients against other solvers (Bernoulli-Gaussian: Bernoulli(0.1) x N(0, 1), as in the paper)",
+    "recording": "A client's recording larger than memory",
+    "real": "Clients on real recordings: EEG of 128 channels, CPU time on one thread until the gradient is 1e-3",
+    "other": "The same on segments of recordings as clients, other kinds of real data and simulated laws",
+    "csv": "Reading text tables: a CSV file of 20 columns, CPU time",
+    "everyday": "What people wait for every day",
+    "agreement": "The same result wherever the atoms lie: largest difference from the list of contributions",
+}
+"""The sections of the page, in its order."""
 
 
 def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
@@ -24,21 +45,9 @@ def write_page(sections: dict[str, Row], page: Path, picture: Path) -> None:
     if "groups" in sections or "scale" in sections:
         _plot(sections, picture)
         parts.append(f"![Time of the server against the number of atoms](images/{picture.name})\n")
-    titles = {
-        "groups": "The server against what people would do instead (20 components)",
-        "scale": "The server at scale (20 components, 20 atoms a client)",
-        "memory": "Out of core: atoms in a memory-mapped file",
-        "medians": "Geometric medians of 20 groups against geom-median",
-        "clients": "Clients against other solvers (Bernoulli-Gaussian: Bernoulli(0.1) x N(0, 1), as in the paper)",
-        "recording": "A client's recording larger than memory",
-        "real": "Clients on real recordings: EEG of 128 channels, CPU time on one thread until the gradient is 1e-3",
-        "other": "The same on segments of recordings as clients, other kinds of real data and simulated laws",
-        "everyday": "What people wait for every day",
-        "agreement": "The same result wherever the atoms lie: largest difference from the list of contributions",
-    }
-    for name, title in titles.items():
+    for name, title in TITLES.items():
         if name in sections:
-            parts.append(f"## {title}\n\n{_table(sections[name]['rows'])}")
+            parts.append(f"## {title}\n\n{_measured(sections[name])}\n\n{_table(sections[name]['rows'])}")
     parts.append(USE)
     page.write_text("\n".join(parts), encoding="utf-8")
 
@@ -65,26 +74,46 @@ def checks_of(sections: dict[str, Row]) -> list[Row]:
 
 
 def _facts(sections: dict[str, Row]) -> str:
-    facts = next(iter(sections.values()))["facts"]
-    loads = ", ".join(f"{name} {section['facts']['load']:g}" for name, section in sections.items())
-    version = "the quick version, with smaller sizes" if any(s["quick"] for s in sections.values()) else "the full run"
+    """Name the machines and the versions of other packages, those of all sections that share them in one line."""
+    shared: dict[str, list[str]] = {}
+    for name, section in sections.items():
+        facts = section["facts"]
+        others = facts["versions"].partition(", ")[2]  # that of fedica itself stands at every section
+        line = f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']:g} GB; {facts['system']}; {others}"
+        shared.setdefault(line, []).append(name)
+    version = (
+        "the quick version, with smaller sizes"
+        if any(s["quick"] for s in sections.values())
+        else "the version with full sizes"
+    )
+    lines = [line if len(shared) == 1 else f"{line}: {', '.join(names)}" for line, names in shared.items()]
+    missing = [name for name in TITLES if name not in sections]
+    left_out = f" Sections that were not measured: {', '.join(missing)}." if missing else ""
+    return "".join(f"- {line}\n" for line in [*lines, f"This is {version}.{left_out}"])
+
+
+def _measured(section: Row) -> str:
+    """Say when a section was measured, of which version, and how busy the machine was."""
+    facts = section["facts"]
+    commit = f", commit {facts['sources']}" if facts["sources"] else ""
+    ended = " The run was interrupted: there should be more rows." if section.get("unfinished") else ""
     return (
-        f"- {facts['processor']}, {facts['cores']} cores, {facts['memory_gb']:g} GB; {facts['system']}\n"
-        f"- BLAS: {facts['blas']}; {facts['versions']}\n"
-        f"- This is {version}. Load average before each section, where 0 is an idle machine: {loads}\n"
+        f"*Measured on {facts['date']}: {facts['versions'].partition(',')[0]}{commit}; {facts['blas']}; load average "
+        f"before {facts['load']:g} (0: an idle machine).{ended}*"
     )
 
 
 def _checks(sections: dict[str, Row]) -> str:
-    lines = ["## What must hold\n", "| what | measured | wanted | |", "| --- | ---: | --- | --- |"]
-    lines += [f"| {c['check']} | {_number(c['value'])} {c['unit']} | {c['wanted']} | {c['verdict']} |"
-              for c in checks_of(sections)]  # fmt: skip
+    lines = ["## What must hold\n", "| what | measured | wanted | | of |", "| --- | ---: | --- | --- | --- |"]
+    for section in sections.values():
+        of = section["facts"]["sources"] or section["facts"]["versions"].partition(",")[0]
+        lines += [f"| {c['check']} | {_number(c['value'])} {c['unit']} | {c['wanted']} | {c['verdict']} | {of} |"
+                  for c in section["checks"]]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def _table(rows: list[Row]) -> str:
-    hidden = {"task", "path"}
-    columns = [c for c in dict.fromkeys(key for row in rows for key in row) if c not in hidden]
+    columns = [c for c in dict.fromkeys(key for row in rows for key in row) if c not in HIDDEN]
     lines = ["| " + " | ".join(c.replace("_", " ") for c in columns) + " |", "|" + " --- |" * len(columns)]
     lines += ["| " + " | ".join(_number(row.get(c, "")) for c in columns) + " |" for row in rows]
     return "\n".join(lines) + "\n"

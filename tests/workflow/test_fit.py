@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from fedica.errors import DataError
-from fedica.workflow.fit import fit_client
+from fedica.local import LocalICA
+from fedica.workflow import contribute
+from fedica.workflow.fit import doubt_note, fit_client
 
 NAMES = ("Fz", "column 3", "Cz", "ECG", "Pz")
 
@@ -52,3 +54,34 @@ def test_remedies_that_no_command_has_are_not_named(solver):
     (note,) = fit_client(X, 4, at_most=False, solver=solver, tol=1e-13, max_iter=1, random_state=0)[1]
     assert "raise" not in note
     assert note.endswith("bring more samples, or ask for fewer components.")
+
+
+@pytest.fixture
+def half_gaussian():
+    """Five sources seen each mostly by one column; those of the second and the fourth are Gaussian."""
+    rng = np.random.default_rng(0)
+    sources = rng.laplace(size=(20_000, 5)) / np.sqrt(2.0)
+    sources[:, [1, 3]] = rng.standard_normal((20_000, 2))
+    return sources @ (np.eye(5) + 0.1).T
+
+
+def test_components_that_the_data_does_not_determine_are_noted_by_name_and_number(half_gaussian):
+    """By the features at which they are largest; nothing is said where all are determined."""
+    local = LocalICA(5, random_state=0).fit(half_gaussian)
+    (note,) = doubt_note(local, NAMES)
+    assert note.startswith("the data does not tell 2 of the 5 components apart")
+    named = {NAMES[k] for k in range(5) if repr(NAMES[k]) in note}
+    assert named <= {"column 3", "ECG"}
+    assert named
+    assert f"is {local.doubts_[0].degrees:.0f} degrees" in note
+    assert "largest at columns [" in doubt_note(local, None)[0]
+    determined = np.random.default_rng(0).laplace(size=(20_000, 5))
+    assert doubt_note(LocalICA(5, random_state=0).fit(determined), NAMES) == ()
+
+
+def test_a_client_is_told_of_them_and_its_message_marks_them(half_gaussian, tmp_path):
+    """Among the notes of the command."""
+    np.savetxt(tmp_path / "a.csv", half_gaussian, delimiter=",", header="a,b,c,d,e", comments="")
+    sent = contribute(tmp_path / "a.csv", client="x")
+    assert any(note.startswith("the data does not tell 2 of the 5") for note in sent.notes)
+    assert len(sent.contribution.uncertain) == 2

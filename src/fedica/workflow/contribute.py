@@ -34,7 +34,7 @@ from fedica.workflow.agreed import (
     units_of,
     wanted_of,
 )
-from fedica.workflow.fit import fit_client
+from fedica.workflow.fit import doubt_note, fit_client
 from fedica.workflow.fitted import is_fitted, read_fitted
 from fedica.workflow.inspect import Field, fields_of
 from fedica.workflow.preparation import declared_preparation, found_preparation, narrower_notes, study_options
@@ -246,7 +246,7 @@ def _from_table(
     fields["persons"] = declared_persons(table, study)
     contribution = local.contribution(name, features=table.features, strengths=wanted.strengths, **fields)
     contribution = replace(contribution, n_samples=declared_samples(table.values.shape[0], study))
-    notes = (*table.notes, *fit_notes, *_model_notes(table, X, contribution))
+    notes = (*table.notes, *fit_notes, *doubt_note(local, table.features), *_model_notes(table, X, contribution))
     return _Made(contribution, notes, _stays(table, contribution), table.passband)
 
 

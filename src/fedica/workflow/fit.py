@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fedica.errors import DataError, DataWarning
 from fedica.local import LocalICA
 from fedica.records import Reason
-from fedica.text import words_of_commands
+from fedica.text import list_names, words_of_commands
 
 
 def fit_client(
@@ -51,6 +52,22 @@ def _fit(
             raise
     directions = f"{rank} independent direction{'' if rank == 1 else 's'}"
     return local, (f"the data has {directions}, fewer than the {n_components} components.",)
+
+
+def doubt_note(local: LocalICA, features: Sequence[str] | None) -> tuple[str, ...]:
+    """Return a note on components that the data does not determine, each by the feature at which it is largest."""
+    if not local.doubts_:
+        return ()
+    least = local.doubts_[0]
+    places = sorted({k for doubt in local.doubts_ for k in doubt.pair})
+    largest = [int(np.argmax(np.abs(local.atoms_[:, k]))) for k in places]
+    where = f"columns {sorted(set(largest))}" if features is None else list_names([features[j] for j in largest], 10)
+    return (
+        f"the data does not tell {len(places)} of the {local.atoms_.shape[1]} components apart, because their sources "
+        f"are nearly Gaussian: those that are largest at {where}. Of the two that are told apart least, "
+        f"the standard error of the angle between them is {least.degrees:.0f} degrees (two Gaussian sources would seem "
+        f"as different with probability {least.chance:.2f}). The message marks them as uncertain.",
+    )
 
 
 def _named(issue: Warning | DataError | str, features: Sequence[str] | None) -> Reason:
