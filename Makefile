@@ -38,7 +38,7 @@ unit: $(VENV)/.dev
 		--durations=20 --durations-min=5 $(MEASURED)
 
 # A federation per file, side by side: they mostly wait, for deadlines and for what Flower takes a minute to notice.
-FAULTS := $(addprefix tests/flower/test_,processes.py kills.py more_kills.py late_kills.py attacks.py users.py runbook.py)
+FAULTS := $(addprefix tests/flower/test_,processes.py kills.py more_kills.py late_kills.py attacks.py container.py users.py runbook.py)
 faults: export OMP_NUM_THREADS = 1
 faults: export FEDICA_SLOW = 1
 faults: $(VENV)/.dev  ## processes of a Flower federation that raise, hang, are killed, come late and come back; attacks; the runbook (ten minutes)
