@@ -37,8 +37,8 @@ unit: $(VENV)/.dev
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
 		--durations=20 --durations-min=5 $(MEASURED)
 
-# A federation per file, side by side: they mostly wait, for deadlines and for what Flower takes a minute to notice.
-FAULTS := $(addprefix tests/flower/test_,processes.py kills.py more_kills.py late_kills.py attacks.py container.py simulation.py users.py runbook.py)
+# A federation per file, side by side, the longest first: they mostly wait, for deadlines and for what Flower takes a minute to notice.
+FAULTS := $(addprefix tests/flower/test_,kills.py late_kills.py more_kills.py attacks.py runbook.py processes.py container.py users.py simulation.py)
 faults: export OMP_NUM_THREADS = 1
 faults: export FEDICA_SLOW = 1
 faults: $(VENV)/.dev $(VENV)/.simulation  ## processes of a Flower federation that raise, hang, are killed, come late and come back; attacks; the runbook (ten minutes)
