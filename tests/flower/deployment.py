@@ -49,12 +49,13 @@ def free_port():
 
 
 def wait_until(true, seconds, what):
-    """Wait for something to become true; fail with what it was."""
-    deadline = time.monotonic() + seconds
+    """Wait for something to become true, looking less often the longer it takes; fail with what it was."""
+    deadline, pause = time.monotonic() + seconds, 0.1
     while time.monotonic() < deadline:
         if value := true():
             return value
-        time.sleep(0.2)
+        time.sleep(pause)
+        pause = min(1.0, 1.2 * pause)
     raise AssertionError(f"not within {seconds} s: {what}")
 
 

@@ -43,8 +43,10 @@ class Faulty(Deployment):
         self.env["PYTHONPATH"] = f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
 
     def fault(self, client, fault):
-        """From the next message on, this client fails so."""
-        (self.folder / f"{client}.fault").write_text(fault)
+        """From the next message on, this client fails so; one that waits never reads half of a change."""
+        path = self.folder / f"{client}.fault"
+        path.with_suffix(".told").write_text(fault)
+        path.with_suffix(".told").rename(path)
 
     def asked(self, client, run_id):
         """The number of the process that the first message of a run has started at a client; 0 if none has come."""
