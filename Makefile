@@ -37,11 +37,11 @@ unit: $(VENV)/.dev
 		--numprocesses=auto --maxprocesses=8 --dist=loadfile \
 		--durations=20 --durations-min=5 $(MEASURED)
 
-# A federation per file, side by side: they mostly wait, for deadlines and for what Flower takes a minute to notice.
-FAULTS := $(addprefix tests/flower/test_,processes.py kills.py more_kills.py attacks.py users.py runbook.py)
+# A federation per file, side by side, the longest first: they mostly wait, for deadlines and for what Flower takes a minute to notice.
+FAULTS := $(addprefix tests/flower/test_,kills.py late_kills.py more_kills.py attacks.py runbook.py processes.py container.py users.py simulation.py)
 faults: export OMP_NUM_THREADS = 1
 faults: export FEDICA_SLOW = 1
-faults: $(VENV)/.dev  ## processes of a Flower federation that raise, hang, are killed, come late and come back; attacks; the runbook (ten minutes)
+faults: $(VENV)/.dev $(VENV)/.simulation  ## processes of a Flower federation that raise, hang, are killed, come late and come back; attacks; the runbook (ten minutes)
 	$(BIN)/pytest $(FAULTS) --numprocesses=5 --dist=loadfile --durations=5
 
 # Left out: tests of kills, of floods of broken files and of bounds on memory, which no version of a library decides.
@@ -104,7 +104,7 @@ dist/.wheel: pyproject.toml README.md LICENSE $(SOURCES) | $(VENV)/.python
 	@touch $@
 
 # Several environments in one: the demo needs least. The second pip replaces a wheel of the same version.
-$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: dist/.wheel
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs $(VENV)/.simulation: $(VENV)/.%: dist/.wheel
 	@echo "Installing fedica[$*]"
 	@$(PIP) install "$$(ls dist/*.whl)[$*]"
 	@$(PIP) install --no-deps --force-reinstall dist/*.whl

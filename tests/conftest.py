@@ -24,6 +24,8 @@ settings.load_profile("any machine")  # no test fails because a busy machine is 
 NEEDS = {
     "Chromium": "apt-get install chromium chromium-driver; pip install selenium",
     "nginx": "apt-get install nginx-light",
+    "systemd-analyze": "apt-get install systemd",
+    "Ray": "pip install 'fedica[simulation]'",
     "axe-core": "apt-get install npm, and a network",
     "the real data sets": "python -m fedica.datasets, with a network",
     "minutes of time": "make faults",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -46,9 +47,39 @@ def nginx(require):
 
 
 @pytest.fixture(scope="session")
+def systemd_analyze(require):
+    """The path of systemd-analyze, which needs no systemd that runs."""
+    path = shutil.which("systemd-analyze")
+    require("systemd-analyze", path is not None)
+    return path
+
+
+@pytest.fixture(scope="session")
 def root(require):
     """The rights to run as another user."""
     require("the rights to run as another user", os.geteuid() == 0)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """Four clients, connected, whose processes, and the coordinator's, are killed."""
+    from deployment import wait_until
+    from kills import CLIENTS, Killed
+
+    with Killed(tmp_path_factory.mktemp("killed"), CLIENTS) as deployment:
+        deployment.start_all()
+        wait_until(lambda: deployment.online() == list(CLIENTS), 300, "four clients")
+        yield deployment
+
+
+@pytest.fixture(scope="module")
+def undisturbed(killed):
+    """The folder of a run of two rounds in which nothing was killed."""
+    from kills import ROUNDS
+
+    run_id = killed.submit(**ROUNDS)
+    assert killed.finish(run_id, 600) == "finished:completed"
+    return killed.results(run_id)
 
 
 @pytest.fixture

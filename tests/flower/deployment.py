@@ -49,20 +49,32 @@ def free_port():
 
 
 def wait_until(true, seconds, what):
-    """Wait for something to become true; fail with what it was."""
-    deadline = time.monotonic() + seconds
+    """Wait for something to become true, looking less often the longer it takes; fail with what it was."""
+    deadline, pause = time.monotonic() + seconds, 0.1
     while time.monotonic() < deadline:
         if value := true():
             return value
-        time.sleep(0.2)
+        time.sleep(pause)
+        pause = min(1.0, 1.2 * pause)
     raise AssertionError(f"not within {seconds} s: {what}")
+
+
+@contextlib.contextmanager
+def building():
+    """While Flower builds the bundle of an app: a package that it uses warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
 
 
 class Deployment:
     """One federation of processes; everything that is started here is stopped here, by its process id."""
 
-    def __init__(self, folder, data, *, shielded=True, node_app=None, policy="", by_flwr=False):
-        """by_flwr : register keys and submit runs with Flower's own commands, which take seconds to start."""
+    def __init__(self, folder, data, *, shielded=True, apps=None, policy="", by_flwr=False):
+        """by_flwr : register keys and submit runs with Flower's own commands, which take seconds to start.
+
+        apps : what Flower loads instead of fedica's ``client_app`` and ``server_app``, by these names.
+        """
         self.folder, self.data, self.shielded, self.by_flwr = Path(folder), data, shielded, by_flwr
         self.processes, self.node_ports = {}, {}
         self.port, self.superlink_port = free_port(), free_port()
@@ -71,14 +83,14 @@ class Deployment:
         write_federation(self.folder / "federation", federation)
         self.root = self.folder / "federation"
         page = self.root / "app" / "pyproject.toml"
-        apps = [page_fingerprint(page.read_bytes())]
-        if node_app is not None:
-            page.write_text(page.read_text().replace("fedica.flower.client_app:app", node_app))
-            apps.append(page_fingerprint(page.read_bytes()))
+        own = page_fingerprint(page.read_bytes())
+        for name, other in (apps or {}).items():
+            page.write_text(page.read_text().replace(f"fedica.flower.{name}:app", other))
+        submitted = page_fingerprint(page.read_bytes())
         for client, values in data.items():
             np.save(self.folder / f"{client}.npy", values)
             page = self.root / "clients" / f"{client}.toml"
-            text = page.read_text().replace("min-samples = 1000", "min-samples = 100").replace(apps[0], apps[-1])
+            text = page.read_text().replace("min-samples = 1000", "min-samples = 100").replace(own, submitted)
             page.write_text(text.replace("max-seconds = 3600", policy or "max-seconds = 60"))
             signing = self.root / "clients" / "signing"
             signing.mkdir(mode=0o700, exist_ok=True)
@@ -135,7 +147,8 @@ class Deployment:
 
     def log(self, name):
         """What a process has said so far."""
-        return (self.folder / f"{name}.log").read_text(errors="replace")
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def start_superlink(self):
         """Start the SuperLink, and wait until it answers."""
@@ -213,20 +226,28 @@ class Deployment:
         except ValueError:
             return {"success": False, "stdout": result.stdout, "stderr": result.stderr}
 
+    def flower(self, *arguments):
+        """The command ``fedica flower ...``, as the coordinator's user runs it."""
+        return [BIN / "fedica", "flower", *map(str, arguments)]
+
     def fedica(self, *arguments, code=0):
         """Run ``fedica flower ...``; returns its JSON, or what it said if it is to fail."""
-        command = [BIN / "fedica", "flower", *map(str, arguments), "--json"]
+        command = self.flower(*arguments, "--json")
         said = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=600, check=False)
         assert said.returncode == code, (arguments, said.stdout, said.stderr, self.log("superlink")[-3000:])
         return json.loads(said.stdout) if code == 0 else " ".join(said.stderr.split())
 
+    @staticmethod
+    def settings(**settings):
+        """Settings of a run, as its commands take them; deadlines are far away."""
+        chosen = {"components": 3, "wait-seconds": 300.0, "deadline-seconds": 300.0, "return-seconds": 300.0} | settings
+        return " ".join(f"{name}={json.dumps(value)}" for name, value in chosen.items())
+
     def submit(self, **settings):
         """Submit a run; returns its number."""
-        chosen = {"components": 3, "wait-seconds": 300.0, "deadline-seconds": 300.0, "return-seconds": 300.0} | settings
-        overrides = " ".join(f"{name}={json.dumps(value)}" for name, value in chosen.items())
+        overrides = self.settings(**settings)
         if not self.by_flwr:
-            with warnings.catch_warnings():  # of a package that Flower builds bundles with
-                warnings.simplefilter("ignore", DeprecationWarning)
+            with building():
                 return self.control.start_run(overrides)
         said = self.flwr("run", str(self.root / "app"), "study", "--run-config", overrides)
         assert said["success"], said
@@ -241,6 +262,10 @@ class Deployment:
     def online(self):
         """The clients that are connected."""
         return [member.client for member in self.control.members() if member.online]
+
+    def listed_online(self):
+        """The same by ``fedica flower status``: the SuperLink answers its own user alone."""
+        return [member["client"] for member in self.fedica("status", self.root)["clients"] if member["online"]]
 
     def finish(self, run_id, seconds):
         """Wait until a run is over; returns its last state."""

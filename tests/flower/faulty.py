@@ -12,18 +12,6 @@ from pathlib import Path
 from deployment import NGINX, Deployment, wait_until
 from inprocess import client_data
 
-ROUNDS = {"rounds": 2, "deadline-seconds": 120.0, "return-seconds": 120.0}
-FILES = [
-    *("result/mixing.csv", "result/details.safetensors", "round-2/result/aggregate.safetensors", "not-applied.csv"),
-    *(f"{name}inbox/{client}.safetensors" for name in ("", "round-2/") for client in "abcd"),
-]
-"""Files of a run of two rounds and four clients that do not tell its number."""
-
-
-def differing(folder, other):
-    """The files in which two runs of four clients differ."""
-    return [name for name in FILES if (folder / name).read_bytes() != (other / name).read_bytes()]
-
 
 def rows_of(path):
     """Why each client of a table of rejections was left out."""
@@ -46,7 +34,7 @@ class Faulty(Deployment):
             folder,
             data,
             shielded=NGINX is not None,
-            node_app="faulty_app:app",
+            apps={"client_app": "faulty_app:app", "server_app": "faulty_server:app"},
             policy="max-seconds = 15",
             **options,
         )
@@ -55,12 +43,14 @@ class Faulty(Deployment):
         self.env["PYTHONPATH"] = f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
 
     def fault(self, client, fault):
-        """From the next message on, this client fails so."""
-        (self.folder / f"{client}.fault").write_text(fault)
+        """From the next message on, this client fails so; one that waits never reads half of a change."""
+        path = self.folder / f"{client}.fault"
+        path.with_suffix(".told").write_text(fault)
+        path.with_suffix(".told").rename(path)
 
     def asked(self, client, run_id):
-        """Whether the client's app has been started by the first message of a run."""
-        return (self.folder / f"{client}.fault.asked-{run_id}").exists()
+        """The number of the process that the first message of a run has started at a client; 0 if none has come."""
+        return self._process_of(f"{client}.fault.asked-{run_id}")
 
     def kill(self, process):
         """By kill -9; a SuperLink is started again."""
@@ -94,15 +84,22 @@ class Faulty(Deployment):
         """Whether the client's app has been asked for a second message."""
         return (self.folder / f"{client}.fault.scored-{run_id}").exists()
 
+    def held(self, run_id):
+        """Whether the server's app is held where its fault says."""
+        return (self.folder / f"server.fault.held-{run_id}").exists()
+
     def returned(self, client, run_id):
         """The number of the process in which the client's app has been sent the aggregate; 0 if it has not been."""
-        mark = self.folder / f"{client}.fault.returned-{run_id}"
-        return int(mark.read_text()) if mark.exists() else 0
+        return self._process_of(f"{client}.fault.returned-{run_id}")
 
-    def start_node(self, client, **changes):
-        """With the file that switches its faults."""
-        env = {"FAULT": str(self.folder / f"{client}.fault")}
-        return super().start_node(client, env=env, **changes)
+    def _process_of(self, mark):
+        path = self.folder / mark
+        return int(path.read_text()) if path.exists() else 0
+
+    def start(self, name, arguments, env, umask=0):
+        """With the file that switches the faults of a client, or of the server's app."""
+        switched = {"superlink": "server"}.get(name, name)
+        return super().start(name, arguments, {**env, "FAULT": str(self.folder / f"{switched}.fault")}, umask)
 
     def keep_starting(self, client, seconds):
         """Start a SuperNode again and again, as a supervisor does, until it is connected.

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -27,6 +28,20 @@ def mark(event: str, context: Context) -> None:
     path.with_suffix(".new").rename(path)
 
 
+def kill_this_process(sends: str) -> None:
+    """By kill -9, when a part of the answer has been handed to the node, or all of it."""
+    from flwr.supernode.runtime import run_clientapp
+
+    push = run_clientapp.push_objects
+
+    def killed(objects: Any, push_object: Any, *, object_ids_to_push: set[str], **options: Any) -> None:
+        parts = sorted(object_ids_to_push)[: 1 if sends == "a part" else None]
+        push(objects, push_object, object_ids_to_push=set(parts), **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    run_clientapp.push_objects = killed
+
+
 def wait_while(fault: str) -> None:
     """Wait until this client has another fault."""
     while told() == fault:
@@ -46,6 +61,8 @@ def contribution(message: Message, context: Context) -> Message | None:
         client_app.contribute = lambda *_arguments, **_options: time.sleep(3600)
     if fault == "waits":
         wait_while(fault)
+    if fault.startswith("killed when it has sent "):
+        kill_this_process(fault.removeprefix("killed when it has sent "))
     if fault == "announce":
         from flwr.supernode.runtime import run_clientapp
 

@@ -6,14 +6,10 @@ docs/threats.md lists these attacks.
 from __future__ import annotations
 
 import csv
-import os
-import re
 import shutil
 import socket
-import ssl
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,12 +27,11 @@ from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from inprocess import client_data
-from others import NOBODY, ask_as_another_user, steps_of_the_proxy
+from others import ask_as_another_user
+from posts import begin_post, known_keys
 
 from fedica.exchange import keygen
-from fedica.exchange.files import write_atomic
-from fedica.flower.certs import make_certificates, make_client_keys
-from fedica.flower.scaffold import FLEET_PATHS, Federation, federation_pages, write_federation
+from fedica.flower.scaffold import FLEET_PATHS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("minutes")]
 EVIL_PAGE = """
@@ -320,20 +315,16 @@ def test_no_file_of_the_federation_is_readable_by_others(deployment):
     assert sorted(set(open_to_others) - made_by_the_test - logs) == []
 
 
-def known_keys(root):
-    """The keys that the proxy of a federation lets through, as nodes send them."""
-    return re.findall(r'"(\S+)" "[a-z]"', (root / "proxy" / "nginx.conf").read_text())
-
-
-def begin_post(port, ca, key, n_bytes, n_sent):
-    """A connection with this key that announces a body and sends some of it."""
-    context = ssl.create_default_context(cafile=str(ca))
-    raw = socket.create_connection(("127.0.0.1", port), 300)
-    connection = context.wrap_socket(raw, server_hostname="127.0.0.1")
-    head = ["POST /v1/fleet/push-object HTTP/1.1", "Host: x"]
-    head += [f"flwr-public-key: {key}", f"Content-Length: {n_bytes}"]
-    connection.sendall("\r\n".join([*head, "", ""]).encode() + bytes(n_sent))
-    return connection
+def test_no_file_of_a_client_tells_the_number_of_another_ones_node(deployment):
+    """With it one could try to send in its name."""
+    completed(deployment, deployment.submit())
+    numbers = {str(node.node_id).encode() for node in deployment.control._nodes().values()}
+    assert len(numbers) == 3
+    for client in deployment.data:
+        files = [path for path in (deployment.folder / f"{client}-output").rglob("*") if path.is_file()]
+        assert len(files) > 3
+        told = {number for number in numbers for path in files if number in path.read_bytes()}
+        assert all(f"SuperNode ID: {number.decode()}" in deployment.log(client) for number in told)  # its own
 
 
 def trickle(connection):
@@ -371,95 +362,3 @@ def test_a_body_that_trickles_is_ended(deployment):
     with ThreadPoolExecutor() as pool:
         assert set(pool.map(trickle, begun)) <= {b"", b"HTTP/1.1 408"}
     assert deployment.get(deployment.superlink_port, "/health", deployment.certs.inner_ca) == 200
-
-
-class ProxyService:
-    """The proxy as its systemd unit runs it, step by step, with ``nobody`` as its user; nobody listens behind it."""
-
-    def __init__(self, folder, nginx):
-        self.certs = make_certificates(folder / "certs", ["a"], host="127.0.0.1")
-        self.port, self.root, self.state = free_port(), folder / "federation", folder / "state"
-        self.federation = Federation("127.0.0.1", self.port, free_port(), self.certs.folder, listen="127.0.0.1")
-        write_federation(self.root, self.federation)
-        self.state.mkdir(mode=0o700)  # StateDirectory
-        os.chown(self.state, NOBODY, NOBODY)
-        (start,) = self.steps("ExecStart")
-        command = [nginx, *start[1:]]
-        for step in self.steps("ExecStartPre"):
-            subprocess.run(step, check=True)
-        self.process = subprocess.Popen(command, umask=0o077, stderr=subprocess.DEVNULL, user=NOBODY, group=NOBODY)
-        wait_until(lambda: port_is_open(self.port), 300, "nginx")
-
-    def steps(self, name):
-        """The commands of a step of the unit, with this machine's folder and user."""
-        return steps_of_the_proxy(self.root, name, self.state, NOBODY)
-
-    def reload(self):
-        """As systemctl reload does it."""
-        for step in self.steps("ExecReload"):
-            subprocess.run([word.replace("$MAINPID", str(self.process.pid)) for word in step], check=True)
-
-    def keys(self):
-        """The keys that the proxy lets through, as nodes send them."""
-        return known_keys(self.root)
-
-    def post(self, n_bytes, n_sent, key=0):
-        """A connection of a known client that announces a body and sends some of it."""
-        return begin_post(self.port, self.certs.ca, self.keys()[key], n_bytes, n_sent)
-
-
-@pytest.fixture(scope="module")
-def own_proxy(nginx, root):
-    """The proxy with a user of its own, by the steps of its unit."""
-    assert root is None
-    folder = Path(tempfile.mkdtemp(prefix="fedica-proxy-"))
-    folder.chmod(0o711)
-    service = ProxyService(folder, nginx)
-    yield service
-    service.process.terminate()
-    service.process.wait(300)
-    shutil.rmtree(folder)
-
-
-def port_is_open(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_a_proxy_with_a_user_of_its_own_takes_bodies_above_its_buffer(own_proxy):
-    """Where nginx must write a body above 16 KB to its folder and cannot, it answers 500. Nobody is behind: 502."""
-    with own_proxy.post(2**20, 2**20) as connection:
-        assert connection.recv(12) == b"HTTP/1.1 502"
-
-
-def test_a_reload_of_the_service_lets_a_new_client_in(own_proxy):
-    """What fedica writes belongs to the coordinator's user; the unit gives the proxy a copy."""
-    make_client_keys(own_proxy.certs, "z")
-    page = federation_pages(own_proxy.root, own_proxy.federation, None)["proxy/nginx.conf"]
-    write_atomic(own_proxy.root / "proxy" / "nginx.conf", [page], mode=0o600)
-
-    def said():
-        with own_proxy.post(2, 2, key=1) as connection:
-            return connection.recv(12)
-
-    assert said() == b"HTTP/1.1 401"
-    own_proxy.reload()
-    wait_until(lambda: said() == b"HTTP/1.1 502", 300, "the key of the new client")
-
-
-def test_the_logs_of_the_service_are_rotated(own_proxy):
-    """By the step of the page for logrotate: the proxy writes to a new file."""
-    page = (own_proxy.root / "systemd" / "fedica-proxy.logrotate").read_text()
-    step = page.split("postrotate\n")[1].split("endscript")[0].replace("/var/lib/fedica-proxy", str(own_proxy.state))
-    log = own_proxy.state / "access.log"
-    log.rename(own_proxy.state / "access.log.1")
-    subprocess.run(["/bin/sh", "-c", step], check=True)
-    wait_until(log.exists, 300, "a new log")
-
-
-def test_no_file_of_the_service_is_readable_by_others(own_proxy):
-    """Neither the coordinator's nor the proxy's."""
-    folders = own_proxy.state, own_proxy.root, own_proxy.certs.folder
-    paths = [path for folder in folders for path in (folder, *folder.rglob("*"))]
-    assert [path for path in paths if path.stat(follow_symlinks=False).st_mode & 0o077] == []
-    assert {path.stat().st_uid for path in (own_proxy.state, *own_proxy.state.rglob("*"))} == {NOBODY}

@@ -140,6 +140,9 @@ def test_the_runbook(tmp_path):
         assert "is not in this federation" in consortium.fedica("revoke", consortium.root, "b", code=1)
         again = consortium.fedica("add", consortium.root, "b")["files"]["b"]  # a new start, with new keys
         assert [os.path.basename(path) for path in again] == ["ca.crt", "b.key", "b.key", "b.toml"]
+        all_of_them = f"{QUICK} require-all=true".replace("wait-seconds=120.0", "wait-seconds=1.0")
+        said = consortium.fedica("run", consortium.root, "--set", all_of_them, code=1)
+        assert "all are required. client 'b': its node was not connected" in said
         consortium.fedica("revoke", consortium.root, "b")
 
         # new certificates, and the coordinator's machine lost and restored from its backup

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import contextlib
 import json
 import os
@@ -17,11 +16,9 @@ import sys
 import threading
 import tomllib
 from dataclasses import replace
-from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
@@ -194,93 +191,6 @@ def test_nginx_accepts_its_configuration(nginx, folder):
     command = [nginx, "-t", "-p", str(folder / "proxy"), "-c", "nginx.conf"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stderr
-
-
-@pytest.mark.parametrize("name", ["fedica-superlink", "fedica-proxy", "fedica-client@"])
-def test_services_run_as_users_of_their_own_and_write_where_they_must(folder, name):
-    """Read as systemd reads them; their commands and folders exist, and no file of theirs is for others."""
-    unit = configparser.ConfigParser(interpolation=None, strict=False)  # ExecReload may be there twice
-    unit.optionxform = str
-    page = folder / "systemd" / f"{name}.service"
-    if verifier := shutil.which("systemd-analyze"):
-        said = subprocess.run([verifier, "verify", page], capture_output=True, text=True, timeout=600, check=False)
-        assert page.name not in said.stderr, said.stderr
-    unit.read(page)
-    service = unit["Service"]
-    assert (service["UMask"], service["Restart"], service["ProtectSystem"]) == ("0077", "on-failure", "strict")
-    assert service["User"] in ("fedica", "fedica-proxy")
-    assert int(unit["Unit"]["StartLimitBurst"]) > 0
-    words = shlex.split(service["ExecStart"])
-    if name == "fedica-proxy":
-        assert words[1:5] == ["-p", f"/var/lib/{service['StateDirectory']}", "-c", "nginx.conf"]
-        copied = [Path(word) for word in shlex.split(service["ExecStartPre"]) if word.startswith(str(folder))]
-        assert sorted(copied) == sorted((folder / "proxy").iterdir())
-    else:
-        shown = CliRunner().invoke(program, [*words[1:3], "--help"]).output
-        assert [x for x in words if x.startswith("--") and x not in shown] == []
-    if "ReadWritePaths" in service:
-        assert Path(service["ReadWritePaths"]).is_dir()
-
-
-def test_a_client_that_starts_while_the_coordinator_is_away_is_started_again_for_half_a_day(folder):
-    """Nobody has to go there when the coordinator is back; a limit there is nevertheless."""
-    unit = (folder / "systemd" / "fedica-client@.service").read_text()
-    values = {name: int(value) for name, value in re.findall(r"^([A-Za-z]+)=(\d+)$", unit, flags=re.MULTILINE)}
-    assert values["RestartSec"] * values["StartLimitBurst"] >= 12 * 3600
-    assert values["StartLimitIntervalSec"] >= values["RestartSec"] * values["StartLimitBurst"]
-    policy, _, most = composed(folder, "compose.client.yaml")["client"]["restart"].partition(":")
-    assert (policy, int(most)) == ("on-failure", values["StartLimitBurst"])
-
-
-def composed(folder, name):
-    """The services of a compose file."""
-    return yaml.safe_load((folder / "container" / name).read_text())["services"]
-
-
-def test_containers_run_the_commands_that_are_shown(folder):
-    """The image's ENTRYPOINT and each service's command are lines of ``fedica flower up``; logs have a limit."""
-    lines = [shlex.split(line) for _, lines in commands(folder) for line in lines]
-    image = (folder / "container" / "Containerfile").read_text().splitlines()
-    entrypoint = json.loads(next(x for x in image if x.startswith("ENTRYPOINT")).partition(" ")[2])
-    coordinator, client = composed(folder, "compose.yaml"), composed(folder, "compose.client.yaml")["client"]
-    assert entrypoint + coordinator["superlink"]["command"] in lines
-    assert coordinator["proxy"]["entrypoint"][:5] in lines
-    shown = next(line for line in lines if line[:3] == ["fedica", "flower", "client"])
-    assert entrypoint + client["command"][:1] == shown[:3]
-    assert {x.partition("=")[0] for x in client["command"][2:]} == {x for x in shown if x.startswith("--")}
-    assert client["command"][2] == f"--server={shown[shown.index('--server') + 1]}"
-    for service in (*coordinator.values(), client):
-        assert service["read_only"] is True
-        assert service["cap_drop"] == ["ALL"]
-        assert service["logging"]["options"]["max-size"] == "10m"
-
-
-def test_the_image_installs_this_version_and_the_proxy_is_in_the_network_of_the_superlink(folder):
-    """The extra that it names exists; ports are the federation's; what is mounted is there."""
-    image = (folder / "container" / "Containerfile").read_text()
-    assert f"'fedica[flower]=={__version__}'" in image
-    assert "flower" in metadata("fedica").get_all("Provides-Extra")
-    assert image.splitlines()[-2:] == ["USER fedica", 'ENTRYPOINT ["fedica", "flower"]']
-    services = composed(folder, "compose.yaml")
-    assert services["proxy"]["network_mode"] == "service:superlink"
-    assert services["proxy"]["depends_on"] == {"superlink": {"condition": "service_healthy"}}
-    federation = read_settings(folder / "federation.toml", Federation)
-    assert services["superlink"]["ports"][0].endswith(f":{federation.port}")
-    for service in services.values():
-        for volume in service["volumes"]:
-            inside, outside = volume.split(":")[:2]
-            assert inside == outside
-            assert Path(outside).is_dir()
-
-
-def test_the_logs_of_the_proxy_are_rotated(folder):
-    """All of them, in the folder of the service, by the user who owns them; the proxy is told to open them again."""
-    said = (folder / "systemd" / "fedica-proxy.logrotate").read_text()
-    assert "/var/lib/fedica-proxy/*.log {" in said
-    assert 'kill -USR1 "$(cat /var/lib/fedica-proxy/nginx.pid)"' in said
-    assert "StateDirectory=fedica-proxy" in (folder / "systemd" / "fedica-proxy.service").read_text()
-    logs = re.findall(r"(?:access|error)_log (\S+)", (folder / "proxy" / "nginx.conf").read_text())
-    assert {log.rstrip(";").rpartition(".")[2] for log in logs} == {"log"}
 
 
 def test_nothing_is_overwritten(folder, certs):

@@ -1,8 +1,10 @@
-"""A federation as docs/deploy.md sets it up, each process with a user of its own: ``make faults``."""
+"""A federation as docs/deploy.md sets it up, each process with a user of its own, and confined as its unit says.
+
+``make faults``. Where systemd-analyze is missing, which tells what a unit leaves to its service, they are not confined.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from confined import TEMPORARY
 from deployment import BIN, NGINX, Deployment, wait_until
 from inprocess import client_data
 from others import NOBODY, as_user, ask_as_another_user, steps_of_the_proxy
@@ -29,6 +32,10 @@ def give(folder, user):
     folder.chmod(0o700)
 
 
+CONFINED = Path(__file__).with_name("confined.py")
+UNITS = {"superlink": "fedica-superlink", "nginx": "fedica-proxy"} | dict.fromkeys("abc", "fedica-client@")
+
+
 class Separate(Deployment):
     """A federation whose processes have users of their own."""
 
@@ -36,7 +43,8 @@ class Separate(Deployment):
         super().__init__(folder, data)
         for client in data:
             home = self.home(client)
-            (home / "signing").mkdir(mode=0o700, parents=True)
+            for name in ("signing", "results"):  # systemd makes the second one
+                (home / name).mkdir(mode=0o700, parents=True)
             shutil.copy(self.certs.ca, home)
             shutil.move(self.certs.nodes / f"{client}.key", home / "node.key")
             shutil.move(self.root / "clients" / f"{client}.toml", home / "policy.toml")
@@ -55,10 +63,19 @@ class Separate(Deployment):
         """The folder of a process."""
         return self.folder / f"home-{name}"
 
+    def written_by(self, name):
+        """The only folder that a process may write: of the unit's ReadWritePaths or StateDirectory."""
+        own = {"superlink": self.root / "coordinator", "nginx": self.home("nginx")}
+        return own.get(name, self.home(name) / "results")
+
     def start(self, name, arguments, env, umask=0):
-        """As its user."""
-        env = {**env, "HOME": str(self.home(name)), "TMPDIR": str(self.home(name))}
-        return super().start(name, as_user(USERS[name], arguments), env, umask)
+        """As its user; if possible with what its unit leaves to it, and nothing else."""
+        env = {**env, "HOME": str(self.home(name))}
+        if shutil.which("systemd-analyze") is None:
+            return super().start(name, as_user(USERS[name], arguments), env | {"TMPDIR": env["HOME"]}, umask)
+        unit = self.root / "systemd" / f"{UNITS[name]}.service"
+        confined = [BIN / "python", CONFINED, unit, str(USERS[name]), self.written_by(name)]
+        return super().start(name, [*confined, *arguments], env, umask)
 
     def start_superlink(self):
         """It answers its own user alone: root, who tests, gets 404."""
@@ -74,12 +91,9 @@ class Separate(Deployment):
         self.start("nginx", [NGINX, *command[1:]], self.env, umask=0o077)
         wait_until(lambda: self.get(self.port, "/", self.certs.ca) == 404, 120, "nginx")
 
-    def fedica(self, *arguments, code=0):
+    def flower(self, *arguments):
         """As the coordinator's user."""
-        command = as_user(USERS["superlink"], [BIN / "fedica", "flower", *arguments, "--json"])
-        said = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=600, check=False)
-        assert said.returncode == code, (arguments, said.stdout, said.stderr, self.log("superlink")[-3000:])
-        return json.loads(said.stdout)
+        return as_user(USERS["superlink"], super().flower(*arguments))
 
     def register(self, *clients):
         """By the command that is shown."""
@@ -92,21 +106,17 @@ class Separate(Deployment):
         paths = {option: home / name for option, name in own.items()}
         return super().start_node(client, **{**paths, "--output": home / "results", **changes})
 
-    def online(self):
-        """The clients that are connected."""
-        return [member["client"] for member in self.fedica("status", self.root)["clients"] if member["online"]]
-
 
 @pytest.fixture(scope="module")
 def separate(nginx, root):
     """Three clients, connected and ready; the folder is one that every user can pass through."""
     assert nginx
     assert root is None
-    folder = Path(tempfile.mkdtemp(prefix="fedica-users-"))
+    folder = Path(tempfile.mkdtemp(prefix="fedica-users-", dir="/srv"))  # services have a /tmp of their own
     folder.chmod(0o711)
     with Separate(folder, {client: client_data(k) for k, client in enumerate("abc")}) as deployment:
         deployment.start_all()
-        wait_until(lambda: deployment.online() == ["a", "b", "c"], 300, "three clients")
+        wait_until(lambda: deployment.listed_online() == ["a", "b", "c"], 300, "three clients")
         yield deployment
     shutil.rmtree(folder)
 
@@ -115,6 +125,24 @@ def test_a_run_of_processes_that_share_no_user(separate):
     """Everybody contributes, and applies what comes back."""
     said = separate.fedica("run", separate.root, "--set", "components=3")
     assert (said["clients"], said["left_out"], said["not_applied"]) == (["a", "b", "c"], {}, {})
+
+
+@pytest.mark.usefixtures("systemd_analyze")
+@pytest.mark.parametrize("name", USERS)
+def test_the_services_did_all_this_with_what_their_units_leave_to_them(separate, name):
+    """No rights, few system calls, a file system that they cannot write; as the kernel tells it of each of them."""
+    process = Path(f"/proc/{separate.processes[name].pid}")
+    said = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines())
+    assert {said[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert (said["NoNewPrivs"], said["Seccomp"]) == ("1", "2")
+    assert set(said["Uid"].split()) == set(said["Gid"].split()) == {str(USERS[name])}
+    mounts = {
+        line.split()[4]: line.split()[5].split(",")[0] for line in (process / "mountinfo").read_text().splitlines()
+    }
+    written = {path for path, how in mounts.items() if how == "rw" and path.startswith(str(separate.folder))}
+    assert written == {str(separate.written_by(name))}
+    assert mounts["/"] == "ro"
+    assert {*TEMPORARY, "/dev", "/root"} <= mounts.keys()
 
 
 def owners_connections(port, user):

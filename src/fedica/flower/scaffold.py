@@ -37,7 +37,12 @@ FLEET_PATHS = (
 """The requests that a node with a key sends to the SuperLink."""
 PROXY_PAGES = ("nginx.conf", "proxy.crt", "proxy.key", "inner-ca.crt")
 """The files of the folder ``proxy`` that fedica writes."""
-_CONTAINER = ("Containerfile", "compose.yaml", "compose.client.yaml")
+_UNITS = {"fedica-superlink": "superlink", "fedica-proxy": "proxy", "fedica-client@": "client"}
+"""The template of each service."""
+_HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))
+"""What ``ProtectHome=`` of systemd closes."""
+_MAX_PRIVILEGED_PORT = 1023
+_CONTAINER = ("Containerfile", ".dockerignore", "compose.yaml", "compose.client.yaml")
 _UNQUOTABLE = frozenset("\"'\\$;{}\n\r\t")
 _DEFAULT_MAX_COMPONENTS, _DEFAULT_MIN_SAMPLES = 20, 1000
 """Limits in the clients' policies where no study sets them."""
@@ -116,14 +121,31 @@ def federation_pages(target: Path, federation: Federation, study: PathLike | Non
         "coordinator/simulation.toml": _page("coordinator.toml", {**values, "simulation": True}),
         "coordinator/flower/config.toml": _page("flower.toml", values),
         "proxy/nginx.conf": _page("nginx.conf", values),
-        "systemd/fedica-superlink.service": _page("superlink.service", values),
-        "systemd/fedica-proxy.service": _page("proxy.service", values),
-        "systemd/fedica-client@.service": _page("client.service", values),
+        **{f"systemd/{unit}.service": _unit(page, values) for unit, page in _UNITS.items()},
         "systemd/fedica-proxy.logrotate": _page("logrotate", values),
         **{f"container/{name}": _page(name, values) for name in _CONTAINER},
+        "container/wheels/README.txt": _page("wheels.txt", values),
         **{f"proxy/{path.name}": path.read_bytes() for path in (*certificates.proxy, certificates.inner_ca)},
         **{f"clients/{client}.toml": _page("policy.toml", {**values, "client": client}) for client in sorted(keys)},
     }
+
+
+def _unit(name: str, values: dict[str, Any]) -> bytes:
+    """Return a service's page: all of them are closed in the same way."""
+    privileged = name == "proxy" and values["federation"].port <= _MAX_PRIVILEGED_PORT
+    used = [values["program"], values["target"], values["certificates"].folder, values["study"]]
+    more = {
+        "capabilities": "CAP_NET_BIND_SERVICE" if privileged else "",
+        "in_home": any(path.is_relative_to(home) for path in used if path is not None for home in _HOMES),
+    }
+    closed = _page("hardening", {**values, **more}).decode().rstrip("\n")
+    return _page(f"{name}.service", {**values, **more, "hardening": closed})
+
+
+def _for_systemd(path: PathLike) -> str:
+    """Return a path as one word of a unit."""
+    text = str(path).replace("%", "%%")
+    return f'"{text}"' if any(c.isspace() for c in text) else text
 
 
 def _check_signing_keys(certificates: Certificates, clients: Iterable[str]) -> None:
@@ -141,4 +163,5 @@ def _page(name: str, values: dict[str, Any]) -> bytes:
     text = files("fedica.flower").joinpath("templates", name).read_text(encoding="utf-8")
     # Configurations are plain text, not HTML: the values were checked for quotes instead of escaped.
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701
+    environment.filters["for_systemd"] = _for_systemd
     return environment.from_string(text).render(values).encode()

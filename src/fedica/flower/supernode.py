@@ -31,6 +31,7 @@ from fedica.errors import FormatError, PolicyError
 from fedica.exchange.files import PRIVATE, make_private_folder, sha256, write_atomic
 from fedica.flower.apps import bundle_fingerprint
 from fedica.flower.guard import OwnerGuard
+from fedica.flower.handover import within_patience
 from fedica.flower.persistent import PersistentConnection
 from fedica.flower.superlink import end_with, prepare_process
 
@@ -120,6 +121,11 @@ def close_runtime_port() -> None:
     vars(runtime_api)["create_app"] = guarded
 
 
+def drop_unfinished_answers() -> None:
+    """Let the SuperNode of this process go on if its app does not hand over all of its answer."""
+    vars(node_loop)["_push_messages"] = within_patience(vars(node_loop)["_push_messages"])
+
+
 def run_copy(work: Callable[[], None]) -> int:
     """Do the work in a copy of this process, which ends with it; return the number of the copy."""
     sys.stdout.flush()
@@ -185,5 +191,6 @@ def main(options: list[str], apps: Collection[str], secret: Path, port: int) -> 
     end_with(lambda: os.waitpid(superexec, 0), "node")  # which would take messages and never answer
     check_apps_on_arrival(apps)
     close_runtime_port()
+    drop_unfinished_answers()
     sys.argv = ["flower-supernode", *options, "--isolation", "process", "--superexec-auth-secret-file", str(secret)]
     flower_supernode()
