@@ -60,6 +60,16 @@ def root(require):
     require("the rights to run as another user", os.geteuid() == 0)
 
 
+@pytest.fixture(scope="session")
+def mounts(root):
+    """The right to mount file systems. In some containers root lacks it, and nothing that can be installed gives it."""
+    from deployment import may_mount
+
+    assert root is None
+    if not may_mount():
+        pytest.skip("this kernel does not let root mount file systems: run it outside of a container")
+
+
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     """Four clients, connected, whose processes, and the coordinator's, are killed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -13,6 +14,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -31,6 +33,15 @@ from fedica.flower.scaffold import Federation, write_federation
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 BIN = Path(sys.executable).parent
+
+
+@functools.cache
+def may_mount():
+    """Whether root may mount file systems, one over another among them, in a namespace of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        mount = "mkdir lower upper work root && mount -t overlay o -o lowerdir=lower,upperdir=upper,workdir=work root"
+        command = ["unshare", "--mount", "sh", "-c", mount]
+        return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
 
 
 PORTS = itertools.cycle(range(10_000, 32_000))

@@ -17,7 +17,7 @@ from inprocess import client_data
 
 from fedica.exchange import read_folder
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("minutes", "nginx", "root")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("minutes", "nginx", "mounts")]
 IMAGE = Path(__file__).with_name("image.py")
 USER = 10001
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from confined import TEMPORARY
-from deployment import BIN, NGINX, Deployment, wait_until
+from deployment import BIN, NGINX, Deployment, may_mount, wait_until
 from inprocess import client_data
 from others import NOBODY, as_user, ask_as_another_user, steps_of_the_proxy
 
@@ -71,7 +71,7 @@ class Separate(Deployment):
     def start(self, name, arguments, env, umask=0):
         """As its user; if possible with what its unit leaves to it, and nothing else."""
         env = {**env, "HOME": str(self.home(name))}
-        if shutil.which("systemd-analyze") is None:
+        if shutil.which("systemd-analyze") is None or not may_mount():
             return super().start(name, as_user(USERS[name], arguments), env | {"TMPDIR": env["HOME"]}, umask)
         unit = self.root / "systemd" / f"{UNITS[name]}.service"
         confined = [BIN / "python", CONFINED, unit, str(USERS[name]), self.written_by(name)]
@@ -127,7 +127,7 @@ def test_a_run_of_processes_that_share_no_user(separate):
     assert (said["clients"], said["left_out"], said["not_applied"]) == (["a", "b", "c"], {}, {})
 
 
-@pytest.mark.usefixtures("systemd_analyze")
+@pytest.mark.usefixtures("systemd_analyze", "mounts")
 @pytest.mark.parametrize("name", USERS)
 def test_the_services_did_all_this_with_what_their_units_leave_to_them(separate, name):
     """No rights, few system calls, a file system that they cannot write; as the kernel tells it of each of them."""
