@@ -23,13 +23,16 @@ FLOOR = 1.0
 """Noise variance along a principal direction, where that of a component is 20."""
 
 
-def large_rows(people: list[int], folder: Path) -> list[dict[str, Any]]:
-    """Return what each number of people takes, each in a process of its own; the file is deleted afterwards."""
+def large_rows(people: list[int], folder: Path, max_mb: int | None = None) -> list[dict[str, Any]]:
+    """Return what each number of people takes, each in a process of its own; the file is deleted afterwards.
+
+    With ``max_mb`` the process gets no more memory of its own; pages of the mapped file are not its own.
+    """
     rows = []
     for n_people in people:
-        run = subprocess.run(
-            [sys.executable, __file__, str(n_people), str(folder)], check=True, capture_output=True, text=True
-        )
+        command = [sys.executable, __file__, str(n_people), str(folder)]
+        command = command if max_mb is None else ["prlimit", f"--data={max_mb * 1_000_000}", *command]
+        run = subprocess.run(command, check=True, capture_output=True, text=True)
         rows.append(json.loads(run.stdout.splitlines()[-1]))
         print(rows[-1], file=sys.stderr, flush=True)
     return rows

@@ -96,14 +96,14 @@ def test_loud_and_extreme_attackers_declare_what_they_like(drawn, first):
 
 def test_a_study_measures_every_message():
     """The answer of one message is that of the attacked first messages; honest is honest clients alone."""
-    job = second_jobs([SMALL], attacks=["turned-data:20"], shares=[0.3], seeds=[3], rounds=3)[0]
+    job = second_jobs([SMALL], attacks=["turned-data:40"], shares=[0.3], seeds=[3], rounds=3)[0]
     rows = {row["method"]: row for row in second_trial(job)}
     assert list(rows) == ["one message", "2 messages", "3 messages", "honest"]
     assert {row["status"] for row in rows.values()} == {"ok"}
     assert rows["2 messages"]["recall"] == 1.0
     assert rows["2 messages"]["error"] <= 1.02 * rows["one message"]["error"]
     drawn = federation(10, 4, n_samples=400, law="laplace", condition=3.0, random_state=3)
-    attacked = find_second_attack("turned-data:20")(drawn, 0.3, random_state=3)
+    attacked = find_second_attack("turned-data:40")(drawn, 0.3, random_state=3)
 
     def fit_general(X, name):
         return LocalICA(4, mixing="general", random_state=3).fit(X).contribution(name)

@@ -59,12 +59,12 @@ def duplicate_weights(atoms: Columns, owner: IntArray, assignment: Assignment, n
 def matched_atoms(assignment: Assignment, weights: Array, n_components: int, allowed: Array | float = 1.0) -> BoolArray:
     """Whether each atom matches its component: within 15 degrees, or within the cut for the atoms that count, (R,).
 
-    weights : (R,), how much each atom counts; allowed : (R,), how many times as far it may be.
+    weights : (R,), how much each atom counts; allowed : (R,), how many times as far it may be beyond these 15 degrees.
     """
     counting = np.where(weights > 0, assignment.labels, -1)
     typical = group_medians(assignment.distance, counting, n_components, empty=0.0)
-    limit = np.maximum(ATOM_CUT * typical, NEAR)
-    return np.asarray((assignment.labels >= 0) & (assignment.distance <= allowed * limit[assignment.labels]))
+    limit = np.maximum(allowed * ATOM_CUT * typical[assignment.labels], NEAR)
+    return np.asarray((assignment.labels >= 0) & (assignment.distance <= limit))
 
 
 def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:

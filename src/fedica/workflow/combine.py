@@ -189,12 +189,17 @@ def combine(
 
     provenance = _provenance(kept, result)
     notes += (*_feature_notes(filled), *_withheld_notes(combined.aggregate, min_support))
-    notes += _UNTESTED if replication and result.replicates is None else ()
+    notes += _missing_notes(combined.aggregate, replication=replication, written=output is not None)
     if output is not None:
-        notes += () if details_fit(combined.aggregate) else _WITHOUT_DETAILS
         tell(f"writing {os.fspath(output)}")
         write_folder(combined.aggregate, output, provenance=provenance, min_support=min_support)
     return replace(combined, provenance=provenance, notes=notes, path=None if output is None else os.fspath(output))
+
+
+def _missing_notes(result: Aggregate, *, replication: bool, written: bool) -> tuple[str, ...]:
+    """Return what was asked for and is not in the result."""
+    untested = _UNTESTED if replication and result.replicates is None else ()
+    return (*untested, *(_WITHOUT_DETAILS if written and not details_fit(result) else ()))
 
 
 def _read_earlier(path: PathLike | None) -> tuple[Aggregate | PublicAggregate | None, str]:

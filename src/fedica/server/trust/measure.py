@@ -25,6 +25,8 @@ from fedica.server.trust.likeness import Chance, client_likeness
 FALSE_ALARMS = 0.02
 """Share of honest clients that may be called outlying: half of it for their distance, the rest for too few matches and
 for too little likeness."""
+ALLOWED = 1.0
+"""Noise that others have too: atoms of a noisier client may be farther from their components by so many deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,7 @@ def measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assig
     distance = client_distances(assignment, owner, n_clients)
     n_atoms = np.bincount(owner, minlength=n_clients)
     radius, deviation = radius_of(distance, duplicates), _deviations(distance, n_atoms, r)
-    allowed = np.clip(distance / radius, 1.0, np.exp(reach(deviation) / 2))
+    allowed = np.clip(distance / radius, 1.0, np.exp(ALLOWED * _lower_deviation(distance) / 2))
     matched = matched_atoms(assignment, weights, r)
     matched_allowing = matched_atoms(assignment, weights, r, allowed[owner])
     angle_of_atom = angles_to(admitted.atoms, mixing, assignment.labels)
@@ -125,6 +127,13 @@ def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
     among_clients = robust_deviation(log)
     of_medians = np.pi / 2 * float(polygamma(1, max(n_components - 1, 1) / 2)) / np.maximum(n_atoms, 1)
     return np.maximum(among_clients, np.sqrt(of_medians))
+
+
+def _lower_deviation(distance: Array) -> float:
+    """Deviation of the logarithm of a squared distance, as told by the nearer half of the clients: the bad are far."""
+    log = np.log(np.clip(distance, 1e-9, MAX_DISTANCE) ** 2)
+    usual = float(np.median(log))
+    return 1.4826 * float(np.median(usual - log[log <= usual]))
 
 
 def reach(deviation: Array) -> Array:
