@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import pinv
 from scipy.stats import chi2
 
-from fedica.arrays import NEAR_ZERO, Array, IntArray, check_choice, check_number, fix_signs, polar
+from fedica.arrays import NEAR_ZERO, Array, BoolArray, IntArray, check_choice, check_number, fix_signs, polar
 from fedica.blocks import columns_of, group_medians
 from fedica.errors import InputError
 from fedica.records import Aggregate, Refinement, Scores
@@ -80,11 +80,7 @@ def refine(
     result = replace(result, rejected=(*result.rejected, *rejected))
     outlying = set() if result.trust is None else set(result.trust.named("outlying"))
     trusted = np.array([one.client not in outlying for one in admitted], dtype=np.bool_)
-    if not trusted.any():
-        raise InputError(
-            f"no second message can be used: of {len(scores)}, {len(rejected)} were refused and the others are of "
-            "clients that the first message showed outlying. The first answer stands."
-        )
+    _check_some(trusted, len(rejected))
     names = [one.client for one in admitted]
     sent, counts = Statistics.of(admitted, result.n_components), trusted.copy()
     for _ in range(2):  # medians over all clients at first, then over those that count
@@ -98,6 +94,7 @@ def refine(
         left = unexplained(steps, centre, equal, own_steps(steps, result, names, median_scale(statistics, equal)))
         counts = np.zeros_like(trusted)
         counts[asked] = agreeing_clients(judged_steps, centre, left.of_clients(asked))
+    statistics = on_common_scale(sent, _weights(sent.n_samples, 1.0) * counts)  # of nobody else
     readmitted = readmitted_clients(steps, counts, ~trusted & plausible)
     judged = Judged(trusted | readmitted, counts | readmitted, len(result.clients) - len(outlying))
     weights = _weights(statistics.n_samples, max_weight) * judged.counts
@@ -117,6 +114,15 @@ def refine(
         return replace(result, refinement=refinement)
     pooled = Pooled.of(statistics, weights).without(*steps.as_matrices(verdict.left_out))
     return _turn(result, pooled, refinement)
+
+
+def _check_some(trusted: BoolArray, n_refused: int) -> None:
+    """Refuse second messages of which none can be used. trusted : (K,), of those that were admitted."""
+    if not trusted.any():
+        raise InputError(
+            f"no second message can be used: of {trusted.size + n_refused}, {n_refused} were refused and the others "
+            "are of clients that the first message showed outlying. The first answer stands."
+        )
 
 
 def _weights(n_samples: Array, max_weight: float | None) -> Array:
