@@ -94,7 +94,7 @@ def refine(
         left = unexplained(steps, centre, equal, own_steps(steps, result, names, median_scale(statistics, equal)))
         counts = np.zeros_like(trusted)
         counts[asked] = agreeing_clients(judged_steps, centre, left.of_clients(asked))
-    statistics = on_common_scale(sent, _weights(sent.n_samples, 1.0) * counts)  # of nobody else
+    statistics = on_common_scale(sent, _weights(sent.n_samples, 1.0) * counts)  # medians of those that count in the end
     readmitted = readmitted_clients(steps, counts, ~trusted & plausible)
     judged = Judged(trusted | readmitted, counts | readmitted, len(result.clients) - len(outlying))
     weights = _weights(statistics.n_samples, max_weight) * judged.counts

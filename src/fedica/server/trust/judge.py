@@ -6,14 +6,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import binom
+from scipy.stats import t as student_t
 
 from fedica.arrays import Array, BoolArray, IntArray
 from fedica.server.admission import Admitted
 from fedica.server.agreement import client_cut, client_distances
 from fedica.server.assign import Assignment
 from fedica.server.trust.likeness import client_likeness, unlike_others
-from fedica.server.trust.measure import FALSE_ALARMS, Measured, reach
+from fedica.server.trust.measure import Measured
 
+FALSE_ALARMS = 0.02
+"""Share of honest clients that may be called outlying: half of it for their distance, the rest for too few matches and
+for too little likeness."""
 CLOSE = float(np.tan(np.radians(5.0)))
 """A client whose atoms are within 5 degrees is never outlying, however closely the others agree."""
 FARTHER = 1.5
@@ -50,7 +54,7 @@ def judge(measured: Measured, n_samples: IntArray) -> Judged:
     """
     distance, typical = measured.distance, measured.radius
     log = np.log(np.maximum(distance, 1e-9) ** 2)
-    far = (log > 2 * np.log(typical) + reach(measured.deviation)) & (distance > np.maximum(FARTHER * typical, CLOSE))
+    far = (log > 2 * np.log(typical) + _reach(measured.deviation)) & (distance > np.maximum(FARTHER * typical, CLOSE))
     few_matches = _fewer_matches(measured)
     unlike = unlike_others(measured.likeness, measured.n_given, measured.within, measured.chance, FALSE_ALARMS / 4)
     excess = _expected_excess(n_samples, distance, typical)
@@ -90,7 +94,7 @@ def excuse_uncertain(measured: Measured, judged: Judged, admitted: Admitted, ass
             measured,
             distance=np.where(np.isfinite(distance), distance, measured.distance),
             n_matched=(measured.has & by_certain).sum(axis=1),
-            n_allowing=(measured.has_allowing & by_certain).sum(axis=1),
+            has_allowing=measured.has_allowing & by_certain,
             n_possible=np.minimum(n_certain, measured.has.shape[1]),
             likeness=likeness,
             n_given=n_given,
@@ -104,6 +108,11 @@ def excuse_uncertain(measured: Measured, judged: Judged, admitted: Admitted, ass
     return replace(without, outlying=outlying, weak=weak, partial=partial, undetermined=undetermined)
 
 
+def _reach(deviation: Array) -> Array:
+    """By how much the logarithm of a client's squared distance may exceed the typical one. deviation : (K,)."""
+    return np.asarray(float(student_t.ppf(1 - FALSE_ALARMS / 2, max(deviation.size - 1, 2))) * deviation)
+
+
 def _fewer_matches(measured: Measured) -> BoolArray:
     """Whether a client matches fewer components than clients like the others would but for one in two hundred.
 
@@ -114,7 +123,7 @@ def _fewer_matches(measured: Measured) -> BoolArray:
     share = measured.n_matched / np.maximum(possible, 1)
     usual = float(np.median(share))
     usual = min(usual - float(np.median(np.abs(share - usual))), MAX_MATCHED)
-    return np.asarray(binom.cdf(measured.n_allowing, possible, max(usual, 0.0)) <= FALSE_ALARMS / 4)
+    return np.asarray(binom.cdf(measured.has_allowing.sum(axis=1), possible, max(usual, 0.0)) <= FALSE_ALARMS / 4)
 
 
 def _usual_samples(n_samples: IntArray) -> float:

@@ -66,9 +66,9 @@ def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Cha
 
     That is: at most half as much beyond chance, and lower than clients like the others are but for a share of
     ``false_alarms``; or no better than chance while the others are clearly better, and lower than they are but for
-    twice that share. Clients for which one of these may
-    hold do not count in what is usual, as long as more than half remain, and those that are found drop out of the
-    comparison: so several do not hide one another. Half of them cannot be found.
+    twice that share. Clients for which one of these may hold do not count in what is usual, as long as more than half
+    remain, and those that are found drop out of the comparison: so several do not hide one another. Half of them cannot
+    be found.
 
     likeness, n_atoms : (K,), as from `client_likeness`; within : deviation of cosines between the atoms of one client.
     """
@@ -100,27 +100,31 @@ def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> Chance:
     Of very many clients those drawn first are turned; few are turned several times each. A client that has less of the
     components in its span has less likeness by chance, in proportion.
     """
-    clients = drawn.order[:N_TURNED]
-    turned, n_turns = [], -(-N_TURNED // clients.size)
-    for basis in _bases(atoms, drawn, clients):
-        m = basis.shape[1]
-        turned += [basis @ polar(turn) for turn in np.random.default_rng(m).standard_normal((n_turns, m, m))]
+    clients = drawn.order[:MAX_SPANS]
+    n_turned = min(N_TURNED, clients.size)
+    n_turns = -(-N_TURNED // n_turned)
+    turned, in_spans = [], np.empty((clients.size, 2))
+    for k, basis in enumerate(_bases(atoms, drawn, clients)):
+        in_spans[k], m = _chance_in_span(basis, mixing), basis.shape[1]
+        if k < n_turned:
+            turned += [basis @ polar(turn) for turn in np.random.default_rng(m).standard_normal((n_turns, m, m))]
     whose = np.repeat(np.arange(len(turned)), [basis.shape[1] for basis in turned])
     columns = columns_of(np.concatenate(turned, axis=1), whose)
     labels = assign_atoms(columns, whose, mixing).labels
     angles = angles_to(columns, mixing, labels)
     of_clients = group_medians(angles, np.where(labels >= 0, whose, -1), len(turned), empty=90.0)
     typical = float(np.median(angles[labels >= 0])) if (labels >= 0).any() else 90.0
-    high = float(np.quantile(of_clients, 0.05))
     means = client_likeness(angles, labels, whose, len(turned))[0]
-    own, deviation = _chance_in_spans(atoms, drawn, mixing)
-    correction = float(np.median(means / np.maximum(np.repeat(own[clients], n_turns), MIN_DEVIATION)))
+    expected = np.maximum(np.repeat(in_spans[:n_turned, 0], n_turns), MIN_DEVIATION)
+    in_spans *= np.median(means / expected)  # components are not orthogonal
+    own = np.tile(np.median(in_spans, axis=0), (drawn.order.size, 1))
+    own[clients] = in_spans
     return Chance(
-        float(np.cos(np.radians(typical))),
-        float(np.cos(np.radians(high))),
-        float(np.median(means)),
-        own * correction,  # components are not orthogonal
-        deviation * correction,
+        typical=float(np.cos(np.radians(typical))),
+        high=float(np.cos(np.radians(np.quantile(of_clients, 0.05)))),
+        mean=float(np.median(means)),
+        own=own[:, 0],
+        deviation=own[:, 1],
     )
 
 
@@ -130,20 +134,15 @@ def _bases(atoms: Columns, drawn: Drawn, clients: IntArray) -> Iterator[Array]:
         yield np.linalg.qr(atoms.take(np.arange(first, last)))[0]
 
 
-def _chance_in_spans(atoms: Columns, drawn: Drawn, mixing: Array) -> tuple[Array, Array]:
-    """Mean cosine by chance in each client's span, and its deviation between turns, as for orthogonal components.
+def _chance_in_span(basis: Array, mixing: Array) -> tuple[float, float]:
+    """Mean cosine by chance in a client's span, and its deviation between turns, as for orthogonal components.
 
     A component whose part in the span is as long as s has s times the cosine that a component inside it has.
     """
-    n_clients, r = drawn.order.size, mixing.shape[1]
-    own, deviation = np.full(n_clients, np.nan), np.full(n_clients, np.nan)
-    clients = drawn.order[:MAX_SPANS]
-    for k, basis in zip(clients.tolist(), _bases(atoms, drawn, clients), strict=True):
-        n_given = min(basis.shape[1], r)
-        lengths = np.sort(np.linalg.norm(basis.T @ mixing, axis=0))[-n_given:]
-        mean, spread = _turned_likeness(basis.shape[1], n_given)
-        own[k], deviation[k] = lengths.mean() * mean, lengths.mean() * spread
-    return np.where(np.isnan(own), np.nanmedian(own), own), np.where(np.isnan(own), np.nanmedian(deviation), deviation)
+    n_given = min(basis.shape[1], mixing.shape[1])
+    length = float(np.sort(np.linalg.norm(basis.T @ mixing, axis=0))[-n_given:].mean())
+    mean, spread = _turned_likeness(basis.shape[1], n_given)
+    return length * mean, length * spread
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import polygamma
-from scipy.stats import t as student_t
 
 from fedica.arrays import Array, BoolArray, IntArray
 from fedica.blocks import group_medians
@@ -22,9 +21,6 @@ from fedica.server.agreement import (
 from fedica.server.assign import MAX_DISTANCE, Assignment
 from fedica.server.trust.likeness import Chance, client_likeness
 
-FALSE_ALARMS = 0.02
-"""Share of honest clients that may be called outlying: half of it for their distance, the rest for too few matches and
-for too little likeness."""
 ALLOWED = 1.0
 """Noise that others have too: atoms of a noisier client may be farther from their components by so many deviations."""
 
@@ -45,8 +41,6 @@ class Measured:
         Components that it matches; that it could match with so many atoms.
     has_allowing : ndarray of shape (K, r)
         Components that it matches if the noise is allowed for that it may have as others have theirs.
-    n_allowing : ndarray of shape (K,)
-        How many those are.
     deviation : ndarray of shape (K,)
         By how much the logarithm of the squared distance differs between clients that are alike.
     chance : Chance
@@ -69,7 +63,6 @@ class Measured:
     n_matched: IntArray
     n_possible: IntArray
     has_allowing: BoolArray
-    n_allowing: IntArray
     deviation: Array
     chance: Chance
     likeness: Array
@@ -106,7 +99,6 @@ def measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assig
         n_matched=has.sum(axis=1),
         n_possible=np.minimum(n_atoms, r),
         has_allowing=has_allowing,
-        n_allowing=has_allowing.sum(axis=1),
         deviation=deviation,
         chance=chance,
         likeness=likeness,
@@ -123,19 +115,17 @@ def measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assig
 
 def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
     """Deviation of the logarithm of a squared distance: that among clients, at least what a median of n_k atoms has."""
-    log = np.log(np.clip(distance, 1e-9, MAX_DISTANCE) ** 2)
-    among_clients = robust_deviation(log)
+    among_clients = robust_deviation(_log_squares(distance))
     of_medians = np.pi / 2 * float(polygamma(1, max(n_components - 1, 1) / 2)) / np.maximum(n_atoms, 1)
     return np.maximum(among_clients, np.sqrt(of_medians))
 
 
 def _lower_deviation(distance: Array) -> float:
     """Deviation of the logarithm of a squared distance, as told by the nearer half of the clients: the bad are far."""
-    log = np.log(np.clip(distance, 1e-9, MAX_DISTANCE) ** 2)
+    log = _log_squares(distance)
     usual = float(np.median(log))
     return 1.4826 * float(np.median(usual - log[log <= usual]))
 
 
-def reach(deviation: Array) -> Array:
-    """By how much the logarithm of a client's squared distance may exceed the typical one. deviation : (K,)."""
-    return np.asarray(float(student_t.ppf(1 - FALSE_ALARMS / 2, max(deviation.size - 1, 2))) * deviation)
+def _log_squares(distance: Array) -> Array:
+    return np.asarray(np.log(np.clip(distance, 1e-9, MAX_DISTANCE) ** 2))
