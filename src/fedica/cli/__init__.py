@@ -25,7 +25,7 @@ from fedica.cli.apply import apply
 from fedica.cli.console import examples, make_plain
 from fedica.cli.demo import demo
 from fedica.cli.export import export
-from fedica.cli.flower import app as flower
+from fedica.cli.flower_client import app as flower
 from fedica.cli.inspect import inspect
 from fedica.cli.keygen import keygen
 from fedica.cli.local import local
