@@ -30,8 +30,9 @@ ATOM_CUT = 4.0
 """An atom at this many times the distance of its client and component does not count."""
 MIN_FREEDOM = 4.0
 """Fewest degrees of freedom: with fewer a component would follow its nearest atoms alone."""
-MIN_CLIENTS = 10
-"""Fewer clients do not tell by how much clients differ, nor of a heavy tail."""
+MIN_CLIENTS = 15
+"""Fewer clients do not tell by how much clients differ, nor of a heavy tail. With 15 or more, K of them do not rule out
+a tail of K degrees of freedom."""
 FEW_DIFFER = 0.5
 """Variance that logarithms of squared errors are taken to have among so few clients. At most half of a logarithm counts
 then: that is a geometric median, which never follows one client alone."""
@@ -39,8 +40,6 @@ MEDIAN_VARIANCE = np.pi / 2
 """Variance of a median over that of a mean."""
 FEW_FREEDOM = 10.0
 """Degrees of freedom where clients are few: in many dimensions they cost nothing if there is no heavy tail."""
-NO_TAIL = 1e6
-"""Degrees of freedom that are as good as infinite."""
 TINY = 1e-14
 """Squared distances below this are rounding."""
 
@@ -60,7 +59,7 @@ class Spreads:
     shrunken : ndarray of shape (K,)
         ``of_client`` as far as clients differ by more than chance.
     freedom : float
-        Degrees of freedom of the rest; infinite without a heavy tail.
+        Degrees of freedom of the rest; K without a heavy tail.
     """
 
     of_component: Array
@@ -109,7 +108,7 @@ def measure_spreads(
         of_client=of_client,
         deviation=np.sqrt(np.maximum(_robust_variance(of_client), by_chance)),
         shrunken=np.zeros(n_clients) if alike else np.maximum(of_client * share, -np.log(MAX_GAIN)),
-        freedom=_degrees_of_freedom(variance - expected, expected) if n_clients >= MIN_CLIENTS else FEW_FREEDOM,
+        freedom=_freedom(variance - expected, expected, n_clients),
     )
 
 
@@ -133,12 +132,14 @@ def _robust_variance(values: Array) -> float:
     return float((1.4826 * np.median(np.abs(values - np.median(values)))) ** 2) if values.size else 0.0
 
 
-def _degrees_of_freedom(variance: float, expected: float) -> float:
+def _freedom(variance: float, expected: float, n_clients: int) -> float:
     """Degrees of freedom whose heavy tail adds this variance to a logarithm: trigamma(nu / 2) = variance."""
+    if n_clients < MIN_CLIENTS:
+        return FEW_FREEDOM
     if variance <= 0.15 * expected + 0.02:
-        return NO_TAIL
+        return float(n_clients)
     half = 0.5 + 1 / variance
     for _ in range(20):  # Newton, on the reciprocal of the trigamma function (Smyth 2004)
         value = float(polygamma(1, half))
         half = max(half + value * (1 - value / variance) / float(polygamma(2, half)), 1e-3)
-    return max(2 * half, MIN_FREEDOM)
+    return float(np.clip(2 * half, MIN_FREEDOM, n_clients))
