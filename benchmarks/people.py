@@ -16,6 +16,7 @@ from real_sets import (
     SHUFFLED,
     ecoli_laboratories,
     ecoli_projects,
+    eeg_people,
     eeg_segments,
     fit,
     fmri_runs,
@@ -50,15 +51,17 @@ recordings. Error is error / sqrt(r) to the true components; likeness is the mea
 def main() -> None:
     """Run all sections and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10, help="federations of each cell")
+    parser.add_argument("--seeds", type=int, default=10, help="federations of people of each kind")
+    parser.add_argument("--grid", type=int, default=20, help="federations of each cell of the grid of errors")
+    parser.add_argument("--deals", type=int, default=20, help="deals of each data set to clients")
     parser.add_argument("--splits", type=int, default=8, help="splits of each real federation into halves")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="one seed, two splits")
+    parser.add_argument("--quick", action="store_true", help="one federation of each kind, two splits")
     parser.add_argument("--output", type=Path, default=Path("docs/people.md"))
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.splits = 1, 2
-    sections = (efficiency, simulated_people, shuffled_splits, real_halves, laboratories)
+        options.seeds, options.grid, options.deals, options.splits = 1, 1, 2, 2
+    sections = (efficiency, simulated_people, shuffled_splits, real_halves, left_out, laboratories)
     page = [INTRODUCTION, *(section(options) for section in sections)]
     options.output.write_text("\n".join(page), encoding="utf-8")
     print(f"wrote {options.output}")
@@ -87,8 +90,8 @@ def halves(contributions: list[Contribution], n_components: int, method: str, se
 def efficiency(options: argparse.Namespace) -> str:
     """Errors of equal and of different sizes, against the better of the paper's two methods."""
     cells = list(product(ERROR_LAWS, CLIENTS, COMPONENTS, CONDITIONS))
-    jobs = [(cell, seed) for cell in cells for seed in range(options.seeds)]
-    errors = np.reshape(parallel(_errors, jobs, options.jobs, "efficiency", KEPT), (len(cells), options.seeds, 3))
+    jobs = [(cell, seed) for cell in cells for seed in range(options.grid)]
+    errors = np.reshape(parallel(_errors, jobs, options.jobs, "efficiency", KEPT), (len(cells), options.grid, 3))
     means = np.exp(np.log(errors).mean(axis=1))
     ratio = dict(zip(cells, means[:, 0] / means[:, 1:].min(axis=1), strict=True))
     lines = [
@@ -110,7 +113,7 @@ def efficiency(options: argparse.Namespace) -> str:
         [
             "## Efficiency\n",
             "Error of consensus over that of the better of srf-ica and sf-ica; geometric means over r = 5, 10, 20 "
-            f"and condition 1, 10, each with {options.seeds} federations; error 0.05, and no client declares what "
+            f"and condition 1, 10, each with {options.grid} federations; error 0.05, and no client declares what "
             "the mixing is. Errors are equal; log-normal (0.6) over clients, over components, over both; or "
             "heavy-tailed (Student's t, 3 degrees of freedom).\n",
             table(["errors", *(f"K = {k}" for k in CLIENTS)], lines),
@@ -192,11 +195,11 @@ def _person_numbers(job: tuple[tuple[str, int, int], int]) -> dict[str, float]:
 
 def shuffled_splits(options: argparse.Namespace) -> str:
     """Rows of one data set dealt at random: at most one client in twenty may be outlying."""
-    jobs = [(name, seed) for name in SHUFFLED for seed in range(options.seeds)]
+    jobs = [(name, seed) for name in SHUFFLED for seed in range(options.deals)]
     found = parallel(_shuffled_numbers, jobs, options.jobs, "shuffled splits", KEPT)
     lines = []
     for number, (name, (k, r, _)) in enumerate(SHUFFLED.items()):
-        own = np.array(found[number * options.seeds : (number + 1) * options.seeds])
+        own = np.array(found[number * options.deals : (number + 1) * options.deals])
         errors = np.median(own[:, 3:], axis=0)
         lines.append(
             [
@@ -212,7 +215,7 @@ def shuffled_splits(options: argparse.Namespace) -> str:
     return "\n".join(
         [
             "## One data set, dealt to clients at random\n",
-            f"Nobody can be bad: at most 5% of the clients may be outlying. {options.seeds} deals each. Error is to "
+            f"Nobody can be bad: at most 5% of the clients may be outlying. {options.deals} deals each. Error is to "
             "one ICA of all rows; asked for on the spatial digits: at most 1.03 x sf-ica. *Count* is "
             "`n_components=None`, with its range; *replicate* is an independent count, of components of srf-ica "
             f"that two halves share to {ALIKE:g}.\n",
@@ -287,6 +290,43 @@ def _half_numbers(job: tuple[str, int]) -> tuple[float, ...]:
     ours, srf = (np.mean([halves(contributions, r, m, seed).mean() for seed in seeds]) for m in COMPARED)
     share = outlying(aggregate(contributions, r)).mean()
     return len(contributions), r, ours, srf, share, *_counts(contributions, r, seeds)
+
+
+def left_out(options: argparse.Namespace) -> str:
+    """How alike a person's components are to those of the others, in five people's EEG."""
+    jobs = [(r, third) for r in (4, 5, 6) for third in range(3)]
+    found = parallel(_left_out_numbers, jobs, options.jobs, "people left out", KEPT)
+    lines = [
+        [r, *(f"{mean:.3f}" for mean in np.mean([row for job, row in zip(jobs, found, strict=True) if job[0] == r], 0))]
+        for r in (4, 5, 6)
+    ]
+    return "\n".join(
+        [
+            "## Five people, one left out\n",
+            "EEG of five people at eight electrodes: likeness of the components of four people, from a third of their "
+            "recordings, to those of the fifth, from the whole recording. Means over the person that is left out and "
+            "the three thirds.\n",
+            table(["r", "consensus", "srf-ica", "sf-ica"], lines),
+        ]
+    )
+
+
+def _left_out_numbers(job: tuple[int, int]) -> list[float]:
+    r, third = job
+    recordings = eeg_people()
+    whole = fit(recordings, r, "samples")
+    parts = fit([np.array_split(data, 3)[third] for data in recordings], r, "samples")
+    return [
+        float(
+            np.mean(
+                [
+                    likeness(aggregate([*parts[:k], *parts[k + 1 :]], r, method=method).mixing, person.atoms)
+                    for k, person in enumerate(whole)
+                ]
+            )
+        )
+        for method in (*COMPARED, "sf-ica")
+    ]
 
 
 def laboratories(options: argparse.Namespace) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from scipy.signal import detrend
+from scipy.signal import butter, detrend, sosfiltfilt
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from fedica import Contribution, LocalICA
 from fedica.arrays import Array
-from fedica.datasets import fetch_ecoli, fetch_eeg_64, fetch_eeg_128, fetch_fmri_slice
+from fedica.datasets import fetch_ecoli, fetch_eeg_64, fetch_eeg_128, fetch_eeg_five, fetch_fmri_slice
 
 N_SEGMENTS = 12
 """Of a recording of 128 channels."""
@@ -71,6 +71,15 @@ def fmri_series() -> list[Array]:
 def fmri_runs(n_components: int) -> list[Contribution]:
     """Return the twelve runs of a slice, each a client."""
     return fit(fmri_series(), n_components, "features")
+
+
+def eeg_people() -> list[Array]:
+    """Return the EEG of five people, (n_samples, 8) each: above 1 Hz, on the average reference."""
+    filtered = [
+        sosfiltfilt(butter(4, 1, "highpass", fs=person.sfreq, output="sos"), person.data.astype(float), axis=0)
+        for person in fetch_eeg_five().values()
+    ]
+    return [data - data.mean(axis=1, keepdims=True) for data in filtered]
 
 
 def eeg_recording(person: int) -> Array:

@@ -110,6 +110,7 @@ def verdicts(rows: Sequence[Row]) -> str:
 
     moved = [row for row in rows if row["attack"] in MOVED and row["method"] == "consensus"]
     attackers = np.array([float(row["recall"]) for row in moved])
+    wrong = np.array([float(row["recall"]) for row in moved if row["attack"] != "phantom"])
     false = np.array([float(row["false_alarms"]) for row in moved])
     clean = {
         c: [pick(rows, "error", method=m, attack="none", condition=c) for m in ("consensus", "sf-ica")]
@@ -127,6 +128,7 @@ def verdicts(rows: Sequence[Row]) -> str:
         "| attacks inside the spread: at most 1.02 x SRF-ICA | {:.3f} | {} |".format(*worst(HIDDEN, SHARES, "srf-ica")),
         f"| no attack: at most 1.02 x SF-ICA | {cost:.3f} | {where} |",
         f"| attackers called outlying: at least 95% | {100 * attackers.mean():.1f}% | attacks beyond the spread |",
+        f"| the same without `phantom`, nine of whose ten atoms are right | {100 * wrong.mean():.1f}% | |",
         f"| honest clients called outlying: at most 2% | {100 * false.mean():.2f}% | the same |",
     ]
     few = pick(rows, "recall", method="consensus", attack="few-samples")
