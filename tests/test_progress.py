@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.io
 
 import fedica.blocks.arrays
 import fedica.progress
@@ -13,6 +14,7 @@ from fedica import Contribution, LocalICA, aggregate
 from fedica.blocks import add, rows_of
 from fedica.exchange import read_contributions, write_contribution
 from fedica.progress import Progress, counting, told_to
+from fedica.readers import read_data
 
 
 def test_progress_is_the_share_done_and_the_time_left():
@@ -68,6 +70,34 @@ def test_newton_steps_on_hard_data_are_told(everything):
         told = LocalICA(random_state=0).fit(X)
     assert any("Newton steps on" in text and "% " not in text for text in said)
     np.testing.assert_array_equal(told.mixing_, LocalICA(random_state=0).fit(X).mixing_)
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "mat", "fif"])
+def test_files_of_other_programs_are_told_while_they_are_read(everything, monkeypatch, tmp_path, suffix):
+    """Rows of a sheet, bytes of a file, channels of a recording: shares rise to all of it."""
+    X = np.random.default_rng(0).standard_normal((2000, 16))
+    path = tmp_path / f"a_raw.{suffix}"
+    if suffix == "xlsx":
+        pytest.importorskip("pandas")
+        pytest.importorskip("openpyxl")
+        import pandas as pd
+
+        pd.DataFrame(X[:200], columns=[f"f{k}" for k in range(16)]).to_excel(path, index=False)
+    elif suffix == "mat":
+        scipy.io.savemat(path, {"X": X}, do_compression=True)
+    else:
+        mne = pytest.importorskip("mne")
+        monkeypatch.setattr("fedica.readers.recording.BATCH_BYTES", 8 * 2000 * 4)
+        info = mne.create_info([f"EEG{k}" for k in range(16)], 250.0, "eeg")
+        mne.io.RawArray(1e-5 * X.T, info, verbose="error").save(path, verbose="error")
+    said = []
+    with told_to(said.append):
+        told = read_data(path)
+    shares = [int(text.split(": ")[-1].split("%")[0]) for text in said if text.startswith(f"reading {path}: ")]
+    assert len(shares) >= 2
+    assert shares == sorted(shares)
+    assert shares[-1] > 90
+    np.testing.assert_array_equal(told.values, read_data(path).values)
 
 
 def test_contributions_are_counted_while_they_are_read_and_aggregated(everything, tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 from fedica.errors import FormatError
 from fedica.extras import import_extra
 from fedica.formats import ReadOptions
+from fedica.progress import counting
 from fedica.readers.cell_rows import in_blocks, read_rows
 from fedica.readers.cells import Decimals
 from fedica.readers.sheet import Sheet
@@ -21,7 +22,7 @@ def read_xlsx(path: Path, columns: Sequence[str] | None, options: ReadOptions) -
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
         names = [sheet.title for sheet in book.worksheets]
-        first = next(((sheet.title, rows) for sheet in book.worksheets if (rows := _rows(sheet))), None)
+        first = next(((sheet.title, rows) for sheet in book.worksheets if (rows := _rows(sheet, path))), None)
     finally:
         book.close()
     if first is None:
@@ -41,9 +42,10 @@ def read_xlsx(path: Path, columns: Sequence[str] | None, options: ReadOptions) -
     )
 
 
-def _rows(sheet: Any) -> list[list[str]]:
+def _rows(sheet: Any, path: Path) -> list[list[str]]:
     """Return the cells of a sheet as texts, without blank rows, and without blank columns on the right."""
-    rows = [[_text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
+    told = counting(sheet.iter_rows(values_only=True), sheet.max_row or 0, f"reading {path}")
+    rows = [[_text(cell) for cell in row] for row in told]
     rows = [row for row in rows if any(row)]
     width = max((1 + max(k for k, cell in enumerate(row) if cell) for row in rows), default=0)
     return [[*row[:width], *[""] * (width - len(row))] for row in rows]

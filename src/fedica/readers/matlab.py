@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedica.errors import DataError, FormatError
 from fedica.formats import ReadOptions
+from fedica.progress import Progress
 from fedica.readers.numpy_files import FEATURE_NAMES, array_sheet, choose_array, unread_arrays
 from fedica.readers.sheet import Sheet
 
@@ -32,7 +34,8 @@ def read_mat(path: Path, columns: Sequence[str] | None, options: ReadOptions) ->
         chosen = choose_array(tables, path)
         names = next((name for name in FEATURE_NAMES if name in tables), None)
         wanted = [chosen] if names is None else [chosen, names]
-        found = loadmat(str(path), variable_names=wanted)
+        with _ToldFile(path) as file:
+            found = loadmat(file, variable_names=wanted)  # type: ignore[arg-type]  # stubs: paths alone
     except FormatError:
         raise
     except (MatReadError, NotImplementedError, *_DAMAGED) as error:
@@ -42,6 +45,20 @@ def read_mat(path: Path, columns: Sequence[str] | None, options: ReadOptions) ->
         raise DataError(f"{path}: {chosen!r} must be a full matrix of numbers; got {type(found[chosen]).__name__}.")
     features = None if names is None else _texts(found[names])
     return array_sheet(found[chosen], features, path, unread=unread_arrays(tables, chosen))
+
+
+class _ToldFile(io.BufferedReader):
+    """A file that tells how much of it has been read; what MATLAB compresses is read block by block."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path))
+        self._progress = Progress(path.stat().st_size, f"reading {path}")
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return so many bytes, or all that are left."""
+        found = super().read(size)
+        self._progress.done(self.tell())
+        return found
 
 
 def _texts(cells: NDArray[Any]) -> NDArray[np.str_]:

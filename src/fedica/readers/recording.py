@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fedica.arrays import Array
 from fedica.errors import DataError
 from fedica.formats import ReadOptions
+from fedica.progress import counting
 from fedica.readers.channels import BAD_CHANNEL, Channels, choose_channels, unit_of
 from fedica.readers.mne_quiet import import_mne, quiet
 from fedica.readers.sheet import Passband, Sheet
@@ -82,7 +83,8 @@ def _read(mne: Any, recording: Any, channels: Channels, band: Band, source: str,
     large = n_times * len(channels.picks) * 8 > SINGLE_PRECISION_BYTES
     at_once = max(1, BATCH_BYTES // max(n_times * 8, 1), -(-len(channels.picks) // PASSES))
     values: NDArray[Any] | None = None
-    for start in range(0, len(channels.picks), at_once):
+    starts = range(0, len(channels.picks), at_once)
+    for start in counting(starts, len(starts), f"reading {source}"):
         picks = list(channels.picks[start : start + at_once])
         part = _some_channels(mne, recording, picks, band, source, is_raw=is_raw)
         if values is None:
