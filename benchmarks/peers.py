@@ -22,6 +22,7 @@ from peer_tasks import CONDITIONS, N_BAD, N_MAPS, N_NETWORKS, N_PEOPLE, N_SCANS,
 ROOT = Path(__file__).parents[1]
 BRAINS: dict[str, Way] = {
     "fedica": peer_ways.brains_fedica,
+    "fedica, group": peer_ways.brains_group,
     "fedica, maps turned together": peer_ways.brains_turned,
     "CanICA": peer_ways.brains_canica,
     "Icasso": peer_ways.brains_icasso,
@@ -60,7 +61,8 @@ CANNOT = """## What each cannot do, and where it is better
   shortest to write, at home among maskers and atlases, and bears noise better than matching does, because it reduces
   all people together before it rotates.
 - **Icasso** answers another question: do *runs* on the same data agree? It does not see that people differ, and a few
-  loud people take it over. On good data in one place nothing here is better, and its maps repeat themselves best.
+  loud people take it over. On good data in one place it is as good as group ICA, with twice the noise a little better,
+  and its maps repeat themselves best.
 - **corrmap** wants a template that you choose, a threshold, and the same electrodes for everybody; it marks components,
   and the averaging above is ours. It is better when you look for one known thing, and can mark two components of one
   person, which fedica never does.
