@@ -74,13 +74,13 @@ def brains_naive(images, mask, r):
 
 
 def eeg_fedica(raws, r):
-    """Take everybody's decomposition as it is; match all components at once."""
+    """Take everybody's decomposition as it is; match all components at once. An average reference costs a direction."""
     from mne.preprocessing import ICA
 
     from fedica import aggregate, fill_features
     from fedica.interop import from_mne
 
-    icas = [ICA(r, random_state=0).fit(raw) for raw in raws]
+    icas = [ICA(min(r, len(raw.ch_names) - 1), random_state=0).fit(raw) for raw in raws]
     contributions = [from_mne(ica, f"person-{k}") for k, ica in enumerate(icas)]
     result = aggregate(fill_features(contributions, n_components=r).contributions, r)
     return result.mixing.T, result.terms.features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -306,6 +307,21 @@ def test_refusals(people):
         to_mne(result, raw.info, mean=[0.0])
     with pytest.raises(InputError, match="does not name its features"):
         to_mne(aggregate([from_mne(ica, "a").__class__("a", np.eye(4), 5)], R), raw.info)
+
+
+def test_more_components_than_the_recording_has_directions(people, tmp_path):
+    """Seven channels on their average have six: MNE fits seven components all the same, whose maps are rounding."""
+    raw = people["p1"][0].copy().pick(people["p1"][0].ch_names[:7])
+    with mne.use_log_level("ERROR"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ica = mne.preprocessing.ICA(7, random_state=0, max_iter=100).fit(raw.set_eeg_reference("average"))
+        enough = mne.preprocessing.ICA(6, random_state=0, max_iter=100).fit(raw)
+        ica.save(tmp_path / "seven-ica.fif")
+        again = mne.preprocessing.read_ica(tmp_path / "seven-ica.fif")
+    for fitted in (ica, again):
+        with pytest.raises(InputError, match=r"has 7 components, but .* has 6 independent .* with n_components=6"):
+            from_mne(fitted, "a")
+    assert from_mne(enough, "a").n_atoms == 6
 
 
 def test_nothing_of_a_person_is_in_the_exported_file(tmp_path, people):

@@ -25,6 +25,9 @@ from fedica.readers.reference import restrict_to_channels
 from fedica.readers.units import scale_of
 from fedica.records import Aggregate, Contribution, Study
 
+RANK_TOLERANCE = 1e-11
+"""A principal direction with less than this share of the variance of the first is rounding, of single precision too."""
+
 
 def from_mne(
     ica: Any,
@@ -68,6 +71,7 @@ def from_mne(
         raise InputError(f"client {client!r}: an mne.preprocessing.ICA was expected, got {type(ica).__name__}.")
     if ica.current_fit == "unfitted":
         raise InputError(f"client {client!r}: its ICA is not fitted. Fit it first: ica.fit(raw).")
+    _check_rank(ica, client)
     names = tuple(str(name) for name in ica.ch_names)
     types = _types_of(mne, ica.info if info is None else _info(info), names, client)
     maps = sensor_maps(ica)
@@ -94,6 +98,18 @@ def from_mne(
         study=None if study is None else study.id,
         reference="average" if levelled else None,
     )
+
+
+def _check_rank(ica: Any, client: str) -> None:
+    """Refuse a fit of more components than the recording has directions: all of its maps are then rounding errors."""
+    variances = np.asarray(ica.pca_explained_variance_)[: ica.n_components_]
+    rank = int(np.count_nonzero(variances > RANK_TOLERANCE * variances.max()))
+    if rank < ica.n_components_:
+        raise InputError(
+            f"client {client!r}: its ICA has {ica.n_components_} components, but the recording that it was fitted to "
+            f"has {rank} independent directions (an average reference or an interpolated channel takes one each). Fit "
+            f"it again with n_components={rank}."
+        )
 
 
 def _gram(ica: Any, norms: Array) -> Array:
