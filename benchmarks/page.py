@@ -79,7 +79,8 @@ def _facts(sections: dict[str, Row]) -> str:
     for name, section in sections.items():
         facts = section["facts"]
         others = facts["versions"].partition(", ")[2]  # that of fedica itself stands at every section
-        line = f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']:g} GB; {facts['system']}; {others}"
+        cores = f"{facts['cores']} core" + "s" * (facts["cores"] > 1)
+        line = f"{facts['processor']}, {cores}, {facts['memory_gb']:g} GB; {facts['system']}; {others}"
         shared.setdefault(line, []).append(name)
     version = (
         "the quick version, with smaller sizes"
@@ -114,6 +115,7 @@ def _checks(sections: dict[str, Row]) -> str:
 
 def _table(rows: list[Row]) -> str:
     columns = [c for c in dict.fromkeys(key for row in rows for key in row) if c not in HIDDEN]
+    columns.sort(key=lambda column: column == "peak_mb")  # it comes last
     lines = ["| " + " | ".join(c.replace("_", " ") for c in columns) + " |", "|" + " --- |" * len(columns)]
     lines += ["| " + " | ".join(_number(row.get(c, "")) for c in columns) + " |" for row in rows]
     return "\n".join(lines) + "\n"

@@ -51,15 +51,14 @@ at the end.
 CANNOT = """## What each cannot do, and where it is better
 
 - **fedica** matches what clients found by themselves, so each client must be able to find it. Where one person's data
-  is too noisy for that ("twice the noise" above), tools that see all data at once are better. *Group* mends it: it
+  is too noisy for that ("twice the noise" above), a tool that sees all data at once can be better. *Group* mends it: it
   pools the spans of what clients sent and keeps the verdict on each of them. Clients then send more maps, and their
   strengths: second-order information. (Turning unit maps together by one more ICA needs no strengths, and gives up
   verdicts and some resistance.) On gene expression the difference is larger still:
   {doc}`the example of E. coli <gallery/plot_ecoli>` shows it. fedica fits thirty times where others fit once; in a
   federation these fits run side by side.
 - **CanICA** wants images, all of them in one place and on one grid, and nobody is named who does not fit. It is the
-  shortest to write, at home among maskers and atlases, and bears noise better than matching does, because it reduces
-  all people together before it rotates.
+  shortest to write, the fastest after Icasso, and at home among maskers and atlases.
 - **Icasso** answers another question: do *runs* on the same data agree? It does not see that people differ, and a few
   loud people take it over. On good data in one place it is as good as group ICA, with twice the noise a little better,
   and its maps repeat themselves best.
