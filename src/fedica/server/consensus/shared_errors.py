@@ -184,7 +184,7 @@ def _minority_apart(position: Array, weights: Array) -> BoolArray | None:
     x, w = position[order], weights[order]
     left, total = np.cumsum(w)[:-1], w.sum()
     sums, squares = np.cumsum(w * x), np.cumsum(w * x * x)
-    right = np.maximum(total - left, 1e-300)  # the last weights may be rounding
+    right = np.maximum(total - left, 1e-9 * total)  # the last weights may be rounding; so small a part is no part
     means = sums[:-1] / left, (sums[-1] - sums[:-1]) / right
     within = np.maximum(squares[-1] - left * means[0] ** 2 - right * means[1] ** 2, 1e-300) / total
     apart = np.where(np.minimum(left, right) >= 0.04 * total, (means[1] - means[0]) / np.sqrt(within), 0.0)
