@@ -30,8 +30,8 @@ ATOM_CUT = 4.0
 """An atom at this many times the distance of its client and component does not count."""
 MIN_FREEDOM = 4.0
 """Fewest degrees of freedom: with fewer a component would follow its nearest atoms alone."""
-MIN_CLIENTS = 12
-"""Fewer clients do not tell by how much clients differ, nor of a heavy tail. With 12 or more, K of them do not rule out
+MIN_CLIENTS = 10
+"""Fewer clients do not tell by how much clients differ, nor of a heavy tail. With 10 or more, K of them do not rule out
 a tail of K degrees of freedom."""
 FEW_DIFFER = 0.5
 """Variance that logarithms of squared errors are taken to have among so few clients. At most half of a logarithm counts
