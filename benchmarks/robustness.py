@@ -54,7 +54,8 @@ def main() -> None:
         n_jobs=options.jobs,
         progress=True,
     )
-    page = [INTRODUCTION, attack_table(rows, attacks), verdicts(rows)]
+    introduction = INTRODUCTION.replace("medians over seeds", f"medians over {options.trials} seeds")
+    page = [introduction, attack_table(rows, attacks), verdicts(rows)]
     page += [known_code(options), coverage_table(options.trials), real_fits(options)]
     page += [component_counts(options), attacked_counts(options)]
     options.output.write_text("\n".join(page), encoding="utf-8")
