@@ -41,7 +41,7 @@ unit: $(VENV)/.dev
 FAULTS := $(addprefix tests/flower/test_,kills.py late_kills.py more_kills.py attacks.py runbook.py processes.py container.py users.py simulation.py)
 faults: export OMP_NUM_THREADS = 1
 faults: export FEDICA_SLOW = 1
-faults: $(VENV)/.dev $(VENV)/.simulation  ## processes of a Flower federation that raise, hang, are killed, come late and come back; attacks; the runbook (ten minutes)
+faults: $(VENV)/.dev $(VENV)/.simulation  ## processes of a Flower federation that raise, hang, are killed, come late and come back; attacks; the runbook (twelve minutes)
 	$(BIN)/pytest $(FAULTS) --numprocesses=5 --dist=loadfile --durations=5
 
 # Left out: tests of kills, of floods of broken files and of bounds on memory, which no version of a library decides.
@@ -67,10 +67,10 @@ docs: $(VENV)/.docs  ## build this project's site into out/docs: pages, tutorial
 screenshot: $(VENV)/.dev  ## take the README's picture of the report, docs/images/report.png; needs Chromium
 	$(BIN)/python tests/report/screenshot.py docs/images/report.png
 
-robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (an hour; a look: ROBUSTNESS=--quick)
+robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (hours; a look: ROBUSTNESS=--quick)
 	$(BIN)/python benchmarks/robustness.py $(ROBUSTNESS)
 
-people: $(VENV)/.docs  ## measure people and real recordings; writes docs/people.md (ten minutes; a look: PEOPLE=--quick)
+people: $(VENV)/.docs  ## measure people and real recordings; writes docs/people.md (two hours; a look: PEOPLE=--quick)
 	$(BIN)/python benchmarks/people.py $(PEOPLE)
 
 group: $(VENV)/.docs  ## measure group ICA beside pooling and hostile clients; writes docs/group.md (a look: GROUP=--quick)
@@ -84,7 +84,7 @@ bench: $(VENV)/.bench  ## measure speed, memory and growth beside others; writes
 
 peers: export OMP_NUM_THREADS = 1
 peers: export OPENBLAS_NUM_THREADS = 1
-peers: $(VENV)/.docs  ## do the same task in other tools; writes docs/peers.md (two minutes)
+peers: $(VENV)/.docs  ## do the same task in other tools; writes docs/peers.md (three minutes)
 	$(BIN)/python benchmarks/peers.py
 
 clean:  ## remove everything that the targets made

@@ -1,6 +1,6 @@
 """Do the same task in fedica, CanICA, Icasso, MNE's corrmap and by a naive mean, and write docs/peers.md.
 
-Run it as ``make peers`` (about two minutes). Every number of the page is measured in that run, and the code that it
+Run it as ``make peers`` (about three minutes). Every number of the page is measured in that run, and the code that it
 shows is the code that ran.
 """
 
