@@ -67,10 +67,10 @@ docs: $(VENV)/.docs  ## build this project's site into out/docs: pages, tutorial
 screenshot: $(VENV)/.dev  ## take the README's picture of the report, docs/images/report.png; needs Chromium
 	$(BIN)/python tests/report/screenshot.py docs/images/report.png
 
-robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (hours; a look: ROBUSTNESS=--quick)
+robustness: $(VENV)/.demo  ## measure every attack; writes docs/robustness.md (hours; a look: ROBUSTNESS=--quick, a part: ROBUSTNESS='--section leans')
 	$(BIN)/python benchmarks/robustness.py $(ROBUSTNESS)
 
-people: $(VENV)/.docs  ## measure people and real recordings; writes docs/people.md (two hours; a look: PEOPLE=--quick)
+people: $(VENV)/.docs  ## measure people and real recordings; writes docs/people.md (two hours; a look: PEOPLE=--quick, a part: PEOPLE='--section halves')
 	$(BIN)/python benchmarks/people.py $(PEOPLE)
 
 group: $(VENV)/.docs  ## measure group ICA beside pooling and hostile clients; writes docs/group.md (a look: GROUP=--quick)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from fedica.simulate.lean import Lean, search_lean
 from fedica.simulate.robustness import Setting, draw_setting
 
 METHODS = ("consensus", "srf-ica", "sf-ica")
+KEPT = Path("out/robustness")
 LEAN_LIMITS = {0.1: 1.5, 0.2: 2.0, 0.3: 2.5, 0.4: 3.0}
 SEARCH_SEEDS = range(1000, 1002)
 """Federations on which a lean is searched; it is reported on others."""
@@ -78,10 +80,10 @@ def cases() -> list[Case]:
 
 
 def known_code(options: argparse.Namespace) -> str:
-    """Every row of the table, then the lean that an optimiser found."""
+    """Return the section with every row of the table."""
     rows = cases()
     jobs = [(row, seed) for row in rows for seed in range(options.trials)]
-    costs = np.array(parallel(_cost, jobs, options.jobs, "attacks that know the code"))
+    costs = np.array(parallel(_cost, jobs, options.jobs, "attacks that know the code", KEPT))
     medians = np.median(costs.reshape(len(rows), options.trials, len(METHODS)), axis=1)
     lines = [
         [row.attack, row.federation, f"{row.share:.2g}", "" if np.isinf(row.limit) else f"{row.limit:g}", *cells]
@@ -90,13 +92,11 @@ def known_code(options: argparse.Namespace) -> str:
     held = sum(own[0] <= row.limit for row, own in zip(rows, medians, strict=True))
     return "\n".join(
         [
-            "## Attackers that know the code\n",
             "Error over that of the same method on the honest clients alone, medians over seeds; K = 30, r = 10, error "
             "0.05 and condition 1 unless said otherwise, and no client declares what the mixing is. *lean*, *lean-one* "
             "and *outside-span* search their size against the method itself.\n",
             table(["attack", "federation", "share", "limit", *METHODS], lines),
             f"Consensus is within the limit in {held} of {len(rows)} rows.\n",
-            _optimised(options),
         ]
     )
 
@@ -133,17 +133,17 @@ def _alone(serve: Callable[..., Any], faced: AtomFederation) -> RecoveryError:
     return recovery_error(serve([faced.contributions[k] for k in np.flatnonzero(faced.honest)]), faced.mixing)
 
 
-def _optimised(options: argparse.Namespace) -> str:
+def searched_leans(options: argparse.Namespace) -> str:
+    """Return the section on the lean that an optimiser found against consensus."""
     sizes = [(30, 10), (30, 20), (100, 10), (100, 20)]
     jobs = [(k, r, share, options.evaluations, options.fresh) for k, r in sizes for share in LEAN_LIMITS]
-    found = parallel(_search, jobs, options.jobs, "leans searched by an optimiser")
+    found = parallel(_search, jobs, options.jobs, "leans searched by an optimiser", KEPT)
     lines = [
-        [k, r, f"{share:g}", f"{LEAN_LIMITS[share]:g}", f"{ours:.2f}", f"{srf:.2f}", _describe(lean)]
+        [k, r, f"{share:g}", f"{LEAN_LIMITS[share]:g}", f"{ours:.2f}", f"{srf:.2f}", _describe(Lean(**lean))]
         for (k, r, share, *_), (lean, ours, srf) in zip(jobs, found, strict=True)
     ]
     return "\n".join(
         [
-            "### A lean whose shape is searched\n",
             f"Length, scatter, number of components, steps and direction of a common lean, {options.evaluations} "
             f"evaluations against consensus on {len(SEARCH_SEEDS)} federations, reported on {options.fresh} fresh "
             "ones: error over that of the same method on the honest clients alone, medians; condition 10, error "
@@ -153,7 +153,7 @@ def _optimised(options: argparse.Namespace) -> str:
     )
 
 
-def _search(job: tuple[int, int, float, int, int]) -> tuple[Lean, float, float]:
+def _search(job: tuple[int, int, float, int, int]) -> tuple[dict[str, float], float, float]:
     k, r, share, evaluations, fresh = job
 
     def faced(lean: Lean, seed: int) -> AtomFederation:
@@ -171,7 +171,7 @@ def _search(job: tuple[int, int, float, int, int]) -> tuple[Lean, float, float]:
         return float(np.mean([np.log(cost(lean, "consensus", seed)) for seed in SEARCH_SEEDS]))
 
     best = search_lean(harm, evaluations)
-    return best, *(float(np.median([cost(best, m, seed) for seed in range(fresh)])) for m in METHODS[:2])
+    return asdict(best), *(float(np.median([cost(best, m, seed) for seed in range(fresh)])) for m in METHODS[:2])
 
 
 def _describe(lean: Lean) -> str:
@@ -194,12 +194,11 @@ def attacked_counts(options: argparse.Namespace) -> str:
     settings = [(r, condition, per) for r in (5, 10, 20) for condition in (1.0, 10.0) for per in (r, round(0.6 * r))]
     cells = [(attack, *setting) for setting in settings for attack in COUNTED.values()]
     jobs = [(*cell, seed) for cell in cells for seed in range(n_runs)]
-    right = np.reshape(parallel(_is_counted, jobs, options.jobs, "numbers of components"), (len(cells), n_runs))
+    right = np.reshape(parallel(_is_counted, jobs, options.jobs, "numbers of components", KEPT), (len(cells), n_runs))
     shares = [f"{100 * own.mean():.0f}%" for own in right]
     lines = [[r, f"{condition:g}", per, *shares[3 * i : 3 * i + 3]] for i, (r, condition, per) in enumerate(settings)]
     return "\n".join(
         [
-            "### Attacks on the number of components\n",
             f"`n_components=None`, K = 30, d = 2 r, 20% of clients attack; how often r is found in {n_runs} runs.\n",
             table(["r", "condition", "r_k", *COUNTED], lines),
         ]

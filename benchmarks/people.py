@@ -1,17 +1,20 @@
 """Measure what consensus does where nobody attacks: simulated people, real recordings; write docs/people.md.
 
-Run it as ``make people``; ``--quick`` for a look at all of it in a minute or two, with numbers that mean little. It
-can be interrupted: what is finished is kept in out/people and not repeated by the same code.
+Run it as ``make people``; ``--quick`` for a look at all of it in a minute or two, with numbers that mean little, and
+``--section`` for a part of it. It can be interrupted: what is finished is kept in out/people and not repeated by the
+same code.
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from false_discovery import false_discovery
 from real_sets import (
     SHUFFLED,
     ecoli_laboratories,
@@ -24,6 +27,7 @@ from real_sets import (
     rows_of,
     shuffled,
 )
+from sections import Page
 from seeds import geometric_mean, parallel, percent, table
 
 from fedica import Aggregate, Contribution, LocalICA, aggregate
@@ -55,16 +59,13 @@ def main() -> None:
     parser.add_argument("--grid", type=int, default=20, help="federations of each cell of the grid of errors")
     parser.add_argument("--deals", type=int, default=20, help="deals of each data set to clients")
     parser.add_argument("--splits", type=int, default=8, help="splits of each real federation into halves")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--discoveries", type=int, default=200, help="runs of each kind of the test of replication")
     parser.add_argument("--quick", action="store_true", help="one federation of each kind, two splits")
-    parser.add_argument("--output", type=Path, default=Path("docs/people.md"))
+    PAGE.add_options(parser, "docs/people.md")
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.grid, options.deals, options.splits = 1, 1, 2, 2
-    sections = (efficiency, simulated_people, shuffled_splits, real_halves, left_out, laboratories)
-    page = [INTRODUCTION, *(section(options) for section in sections)]
-    options.output.write_text("\n".join(page), encoding="utf-8")
-    print(f"wrote {options.output}")
+        options.seeds, options.grid, options.deals, options.splits, options.discoveries = 1, 1, 2, 2, 2
+    PAGE.write(options)
 
 
 def likeness(one: np.ndarray, other: np.ndarray) -> float:
@@ -111,7 +112,6 @@ def efficiency(options: argparse.Namespace) -> str:
     ]
     return "\n".join(
         [
-            "## Efficiency\n",
             "Error of consensus over that of the better of srf-ica and sf-ica; geometric means over r = 5, 10, 20 "
             f"and condition 1, 10, each with {options.grid} federations; error 0.05, and no client declares what "
             "the mixing is. Errors are equal; log-normal (0.6) over clients, over components, over both; or "
@@ -155,7 +155,6 @@ def simulated_people(options: argparse.Namespace) -> str:
         wrecked.append([*title, *(f"{percent([mean[w]])} ({mean[f'cost {w}']:+.1%})" for w in WRECKS)])
     return "\n".join(
         [
-            "## Simulated people\n",
             "`fedica.simulate.people`: personal deviations, components that some people lack, components of one's "
             "own, noise by the number of samples, smooth maps; calibrated to forty people's fMRI at rest, and to "
             "EEG. Asked for: error at most 0.9 x that of srf-ica, split-half likeness at least 0.02 above it, at "
@@ -214,7 +213,6 @@ def shuffled_splits(options: argparse.Namespace) -> str:
         )
     return "\n".join(
         [
-            "## One data set, dealt to clients at random\n",
             f"Nobody can be bad: at most 5% of the clients may be outlying. {options.deals} deals each. Error is to "
             "one ICA of all rows; asked for on the spatial digits: at most 1.03 x sf-ica. *Count* is "
             "`n_components=None`, with its range; *replicate* is an independent count, of components of srf-ica "
@@ -258,7 +256,6 @@ def real_halves(options: argparse.Namespace) -> str:
     lines.append(["mean", "", "", *(f"{mean:.3f}" for mean in means), "", "", ""])
     return "\n".join(
         [
-            "## Real federations, split in halves\n",
             "Likeness of the components of one half of the clients to those of the other, means over "
             f"{options.splits} splits. Asked for: at least that of srf-ica less 0.01 in each, and above it on "
             "average. The runs are of one person's fMRI slice, the segments of 128-channel EEG of one person, the "
@@ -302,7 +299,6 @@ def left_out(options: argparse.Namespace) -> str:
     ]
     return "\n".join(
         [
-            "## Five people, one left out\n",
             "EEG of five people at eight electrodes: likeness of the components of four people, from a third of their "
             "recordings, to those of the fifth, from the whole recording. Means over the person that is left out and "
             "the three thirds.\n",
@@ -339,7 +335,6 @@ def laboratories(options: argparse.Namespace) -> str:
     ]
     return "\n".join(
         [
-            "## Laboratories\n",
             "E. coli, every client with as many components as explain 95% of its variance, 92 asked for. Asked for: "
             "fewer than 10% of the laboratories outlying.\n",
             table(
@@ -360,6 +355,21 @@ def _laboratory_numbers(name: str) -> tuple[float, ...]:
     shared = int(np.sum(result.support >= 2))
     n_found = aggregate(contributions).n_components
     return min(sizes), max(sizes), outlying(result).mean(), shared, result.support.max(), n_found
+
+
+PAGE = Page(
+    INTRODUCTION,
+    {
+        "efficiency": ("Efficiency", efficiency),
+        "people": ("Simulated people", simulated_people),
+        "dealt": ("One data set, dealt to clients at random", shuffled_splits),
+        "halves": ("Real federations, split in halves", real_halves),
+        "left-out": ("Five people, one left out", left_out),
+        "laboratories": ("Laboratories", laboratories),
+        "replication": ("Components that replicate", partial(false_discovery, kept=KEPT)),
+    },
+    of=("server", "simulate"),
+)
 
 
 if __name__ == "__main__":

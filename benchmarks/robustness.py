@@ -1,17 +1,19 @@
 """Measure every attack, and everything else that consensus claims; write docs/robustness.md.
 
-Run it as ``make robustness``; ``--quick`` for a look at all of it in a few minutes, with numbers that mean little. It
-can be interrupted: what is finished of the first table is kept in out/robustness and not repeated.
+Run it as ``make robustness``; ``--quick`` for a look at all of it in a few minutes, with numbers that mean little, and
+``--section`` for a part of it. It can be interrupted: what is finished is kept in out/robustness and not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
 import numpy as np
-from known_code import attacked_counts, known_code
+from defence_cost import defence_cost
+from known_code import KEPT, attacked_counts, known_code, searched_leans
+from sections import Page
 from seeds import parallel
 
 from fedica import LocalICA, aggregate
@@ -38,34 +40,33 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10, help="seeds of each row")
     parser.add_argument("--evaluations", type=int, default=200, help="leans that the optimiser tries in each cell")
     parser.add_argument("--fresh", type=int, default=20, help="federations on which the lean that it found is reported")
-    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="one seed, five evaluations, three fresh federations")
-    parser.add_argument("--output", type=Path, default=Path("docs/robustness.md"))
+    PAGE.add_options(parser, "docs/robustness.md")
     options = parser.parse_args()
     if options.quick:
         options.trials, options.evaluations, options.fresh = 1, 5, 3
+    PAGE.write(options)
+
+
+def every_attack(options: argparse.Namespace) -> str:
+    """Return the section with all attacks that do not know the code, and what holds of them."""
     attacks = (*(name for name in ATTACKS if name not in KNOW_THE_CODE), "rotation:15")
     rows = run_robustness(
         [Setting(condition=c) for c in CONDITIONS],
-        path=Path("out/robustness/attacks.csv"),
+        path=KEPT / "attacks.csv",
         attacks=attacks,
         methods=METHODS,
         trials=options.trials,
         n_jobs=options.jobs,
         progress=True,
     )
-    introduction = INTRODUCTION.replace("medians over seeds", f"medians over {options.trials} seeds")
-    page = [introduction, attack_table(rows, attacks), verdicts(rows)]
-    page += [known_code(options), coverage_table(options.trials), real_fits(options)]
-    page += [component_counts(options), attacked_counts(options)]
-    options.output.write_text("\n".join(page), encoding="utf-8")
-    print(f"wrote {options.output}")
+    return f"Medians over {options.trials} seeds.\n\n{attack_table(rows, attacks)}\n{verdicts(rows)}"
 
 
 INTRODUCTION = """# Robustness
 
 *Made by `make robustness`; do not edit.* What a share of bad clients costs. r = 10 components, K = 30 clients, atoms
-`A (I + 0.03 E)` with unit columns, medians over seeds. *honest* is the error / sqrt(r) of the mean of the honest
+`A (I + 0.03 E)` with unit columns. *honest* is the error / sqrt(r) of the mean of the honest
 clients' atoms with the true labels; the other columns are multiples of it, for an orthonormal A (condition 1, declared
 orthogonal: consensus then ends with an orthonormal matrix, which is why it can be below 1) and for a general one
 (condition 30).
@@ -119,7 +120,7 @@ def verdicts(rows: Sequence[Row]) -> str:
     }
     cost, where = max((float(np.median(ours) / np.median(sf)), f"condition {c:g}") for c, (ours, sf) in clean.items())
     lines = [
-        "## What holds\n",
+        "### What holds\n",
         "| claim | worst measured | where |",
         "| --- | --- | --- |",
         "| attacks beyond the spread, share up to 0.4: at most 1.15 x honest | {:.3f} | {} |".format(
@@ -137,17 +138,16 @@ def verdicts(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def coverage_table(trials: int) -> str:
+def coverage_table(options: argparse.Namespace) -> str:
     """Every client sees four of ten components, the commonest ten times as often as the rarest."""
     lines = [
-        "## Rare components\n",
         "r = 10, K = 30, r_k = 4, coverage skewed tenfold (three clients see the rarest component); error / sqrt(r).\n",
         "| condition | consensus, median | consensus, worst | SRF-ICA, median |",
         "| --- | --- | --- | --- |",
     ]
     for condition in (1.0, 3.0, 10.0):
         errors: dict[str, list[float]] = {"consensus": [], "srf-ica": []}
-        for seed in range(trials):
+        for seed in range(options.trials):
             drawn = atoms_federation(
                 30, 10, components_per_client=4, coverage_skew=10, condition=condition, random_state=seed
             )
@@ -166,7 +166,6 @@ def real_fits(options: argparse.Namespace) -> str:
     """LocalICA on data: a badly conditioned mixing matrix, three clients in ten with 300 samples."""
     found = parallel(_real_fit, range(min(options.trials, 6)), options.jobs)
     lines = [
-        "## Real fits\n",
         "LocalICA on data: general mixing of condition 30, r = 20, 5000 samples, 30% of clients at 300; "
         f"{len(found)} federations. Misclustered: share of the good clients' atoms in a wrong group, or in none.\n",
         "| method | misclustered | error / sqrt(r) | good clients outlying | 300-sample clients outlying |",
@@ -201,7 +200,6 @@ def component_counts(options: argparse.Namespace) -> str:
     """``n_components=None``: how often the number is found."""
     n_runs = 10 * options.trials
     lines = [
-        "## How many components\n",
         f"`n_components=None`, K = 30, 30% of clients corrupted; how often r is found in {n_runs} runs. In the last "
         "column every client sees 60% of the components, orthonormal A (runs where each is seen by at least 8 good "
         "clients).\n",
@@ -230,6 +228,22 @@ def _count(job: tuple[int, int, str, float, int, int]) -> int:
     if seen.min() < 8:
         return -1
     return aggregate(faced.contributions, n_init=3).n_components
+
+
+PAGE = Page(
+    INTRODUCTION,
+    {
+        "attacks": ("Every attack", every_attack),
+        "known-code": ("Attackers that know the code", known_code),
+        "leans": ("A lean whose shape is searched", searched_leans),
+        "defence": ("What the defence costs where nobody attacks", partial(defence_cost, kept=KEPT)),
+        "rare": ("Rare components", coverage_table),
+        "fits": ("Real fits", real_fits),
+        "counts": ("How many components", component_counts),
+        "attacked-counts": ("Attacks on the number of components", attacked_counts),
+    },
+    of=("server", "simulate"),
+)
 
 
 if __name__ == "__main__":
