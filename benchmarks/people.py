@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from component_curves import ALIKE, component_curves, replicating
 from false_discovery import false_discovery
 from real_sets import (
     SHUFFLED,
@@ -41,8 +42,6 @@ PEOPLE = (("fmri", 10, 40), ("fmri", 20, 40), ("eeg", 6, 20), ("eeg", 12, 20), (
 WRECKS = ("flipped-maps", "permuted-channels", "shifted-features", "noise-alone")
 COMPARED = ("consensus", "srf-ica")
 KEPT = Path("out/people")
-ALIKE = 0.7
-"""A component replicates, for the independent count, where two halves agree at least so much."""
 
 INTRODUCTION = """# Where nobody attacks
 
@@ -240,7 +239,7 @@ def _shuffled_numbers(job: tuple[str, int]) -> list[float]:
 
 def _counts(contributions: list[Contribution], n_components: int, seeds: Any) -> tuple[float, float]:
     """Return ``n_components=None``, and the mean number of components that replicate in halves."""
-    replicate = [np.sum(halves(contributions, n_components, "srf-ica", seed) > ALIKE) for seed in seeds]
+    replicate = [replicating(contributions, n_components, seed) for seed in seeds]
     return aggregate(contributions).n_components, float(np.mean(replicate))
 
 
@@ -366,6 +365,7 @@ PAGE = Page(
         "halves": ("Real federations, split in halves", real_halves),
         "left-out": ("Five people, one left out", left_out),
         "laboratories": ("Laboratories", laboratories),
+        "counts": ("How many components, against how many are sent", partial(component_curves, kept=KEPT)),
         "replication": ("Components that replicate", partial(false_discovery, kept=KEPT)),
     },
     of=("server", "simulate"),
