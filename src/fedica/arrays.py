@@ -147,16 +147,24 @@ def check_atoms(atoms: object, who: str) -> Array:
     largest = max(float(array.max()), -float(array.min())) or 1.0
     if not MIN_SCALE < largest < 1 / MIN_SCALE:  # squares of these would be zero, or infinite
         array = array / largest
-    norms = np.sqrt(np.einsum("ij,ij->j", array, array))  # unlike norm, without a second array of this size
+    norms = column_norms(array)
     zero = np.flatnonzero(norms <= NEAR_ZERO * norms.max())
     if zero.size:
         raise InputError(
             f"{who} must be directions; atom {zero[0]} is zero (norm {norms[zero[0]]:.1e}; the largest is "
             f"{norms.max():.1e}). Drop it, or fit fewer components."
         )
-    if np.all(np.abs(norms - 1) <= UNIT_TOL):
-        return array
-    return np.asarray(array / norms, dtype=np.float64)
+    return array if are_unit(norms) else np.asarray(array / norms, dtype=np.float64)
+
+
+def column_norms(columns: Array) -> Array:
+    """Return the norm of every column, (m,); unlike numpy's, without a second array of the size of this one."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", columns, columns)))
+
+
+def are_unit(norms: Array) -> bool:
+    """Whether columns of these norms count as unit, all of them."""
+    return bool(np.all(np.abs(norms - 1) <= UNIT_TOL))
 
 
 def check_int(value: object, name: str, *, minimum: int, maximum: int | None = None) -> int:

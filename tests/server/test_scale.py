@@ -105,7 +105,6 @@ class TestWhereverAtomsLie:
         contributions = as_contributions(atoms, owner)
         reference = aggregate(contributions, 6, method=method, affinity="squared")
         monkeypatch.setattr(spool_module, "SPOOL_BYTES", 5_000)
-        monkeypatch.setattr(spool_module, "FILE_BYTES", 20_000)
         result = aggregate((c for c in contributions), 6, method=method, affinity="squared")
         assert_same(result, reference)
         assert np.array_equal(result.atoms, reference.atoms)

@@ -303,15 +303,14 @@ def test_bad_options_are_sentences(inbox, options, complaint):
 def test_atoms_of_a_large_inbox_wait_in_files(inbox, monkeypatch):
     """What is read is not held in memory as a whole, and gives the same result."""
     from fedica.blocks import spool
-    from fedica.blocks.arrays import mapped_file
+    from fedica.records import StoredAtoms
     from fedica.workflow.gates import read_inbox
 
     in_memory = combine(inbox, n_components=4).aggregate
     monkeypatch.setattr(spool, "SPOOL_BYTES", 0)
-    monkeypatch.setattr(spool, "FILE_BYTES", 300)
     received, _ = read_inbox(inbox, None)
-    mapped = [mapped_file(item.contribution.atoms) is not None for item in received]
-    assert mapped == [False, True, True, True, True]
+    stored = [isinstance(item.contribution.atoms, StoredAtoms) for item in received]
+    assert stored == [False, True, True, True, True]
     assert [item.provenance.client for item in received] == [item.contribution.client for item in received]
     from_files = combine(inbox, n_components=4).aggregate  # to rounding: BLAS sums as the memory is aligned
     np.testing.assert_allclose(from_files.mixing, in_memory.mixing, rtol=0, atol=1e-14)

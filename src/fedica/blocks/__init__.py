@@ -10,7 +10,7 @@ from fedica.blocks.groups import clients_of, group_medians, membership, nearest_
 from fedica.blocks.iterables import EachBlock, as_block
 from fedica.blocks.rows import is_dask, is_lazy, rows_of
 from fedica.blocks.sampling import Drawn, draw_clients
-from fedica.blocks.spool import reordered, side_by_side, spooled
+from fedica.blocks.spool import Spool, content_digests, digest, reordered, side_by_side
 
 __all__ = [
     "KEEP_BYTES",
@@ -21,11 +21,14 @@ __all__ = [
     "Drawn",
     "EachBlock",
     "Parts",
+    "Spool",
     "add",
     "as_block",
     "clients_of",
     "columns_of",
     "columns_of_atom_array",
+    "content_digests",
+    "digest",
     "draw_clients",
     "group_medians",
     "is_dask",
@@ -39,6 +42,5 @@ __all__ = [
     "rows_of",
     "side_by_side",
     "split_by_group",
-    "spooled",
     "weighted_median",
 ]

@@ -101,16 +101,16 @@ class Blocks(ABC):
 
 
 class ArrayBlocks(Blocks):
-    """Blocks of an array in memory, or of a memory-mapped one, which is never loaded whole.
+    """Blocks of an array in memory, or of a memory-mapped one or `StoredAtoms`, which are never loaded whole.
 
     array : (n_rows, n_columns), of any real dtype and memory order. bounds : where blocks begin, and the number of
     items at the end. blocks_of_chunk : how many blocks one thread handles before it reports.
     """
 
-    def __init__(self, array: NDArray[Any], bounds: IntArray, *, axis: int = 0, blocks_of_chunk: int = 1) -> None:
+    def __init__(self, array: Any, bounds: IntArray, *, axis: int = 0, blocks_of_chunk: int = 1) -> None:
         self.array, self.axis = array, axis
         self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), array.dtype
-        self.in_memory = mapped_file(array) is None
+        self.in_memory = isinstance(array, np.ndarray) and mapped_file(array) is None
         self._bounds, self._blocks_of_chunk = bounds, blocks_of_chunk
 
     def chunks(self, along: Parts = ()) -> Iterator[list[Parts]]:

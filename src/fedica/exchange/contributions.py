@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedica.arrays import Array, PathLike
+from fedica.arrays import Array, PathLike, column_norms
 from fedica.errors import FormatError, InputError
 from fedica.exchange.field_values import read_value, write_value
 from fedica.exchange.files import read_bounded, sha256, write_atomic
@@ -72,10 +72,13 @@ class Received:
         What the client sent.
     provenance : Provenance
         Where it came from.
+    narrow : ndarray of shape (d, r_k), optional
+        The atoms as they were sent, if that was in single precision.
     """
 
     contribution: Contribution
     provenance: Provenance
+    narrow: NDArray[np.float32] | None = None
 
 
 def write_contribution(
@@ -166,7 +169,8 @@ def receive_bytes(data: bytes, *, source: str, trusted: TrustedKeys | None = Non
         key=None if key is None else show_text(key),
         verified=trusted is not None,
     )
-    return Received(contribution, provenance)
+    sent = container.tensors["atoms"]
+    return Received(contribution, provenance, sent if sent.dtype == np.float32 else None)
 
 
 def _chunks(contribution: Contribution, key: SigningKey | None, *, float32: bool) -> list[bytes | memoryview]:
@@ -224,7 +228,7 @@ def _check_atoms(atoms: Array, client: str) -> Array:
             f"client {client!r} sends {n_atoms} atoms of {n_features} features; a contribution has at least one "
             "atom, and at most as many as features."
         )
-    norms = np.sqrt(np.einsum("ij,ij->j", atoms, atoms))
+    norms = column_norms(atoms)
     if not np.isfinite(norms).all():
         n_bad = atoms.size - np.count_nonzero(np.isfinite(atoms))
         raise InputError(

@@ -153,7 +153,8 @@ def details_chunks(aggregate: Aggregate) -> list[bytes | memoryview]:
             "refinement_counted": _texts_of(refinement.counted),
             "refinement_left_out": _texts_of(refinement.left_out),
         }
-    container = Container("this aggregate", declared(metadata), _tensors(aggregate))
+    tensors = {name: np.asarray(array) for name, array in _tensors(aggregate).items()}
+    container = Container("this aggregate", declared(metadata), tensors)
     _aggregate(container)  # a file that could not be read back is not written
     return chunks_within(DETAILS, container.metadata, container.tensors)
 

@@ -8,6 +8,7 @@ from fedica.records.client_names import check_client, client_key
 from fedica.records.contribution import CONTRIBUTION_FIELDS, Contribution
 from fedica.records.reasons import Reason
 from fedica.records.scores import GlobalMatrix, Refinement, Scores, fingerprint, fingerprints
+from fedica.records.stored_atoms import Piece, StoredAtoms
 from fedica.records.study import DECLARE_SAMPLES, OTHER_PREPROCESSING, Study
 from fedica.records.trust import IN_DOUBT, ClientTrust, Trust
 
@@ -25,10 +26,12 @@ __all__ = [
     "ClientTrust",
     "Contribution",
     "GlobalMatrix",
+    "Piece",
     "Reason",
     "Refinement",
     "Rejection",
     "Scores",
+    "StoredAtoms",
     "Study",
     "Terms",
     "Trust",

@@ -12,6 +12,7 @@ from fedica.errors import ContributionError, InputError
 from fedica.records import checks
 from fedica.records.client_names import check_client
 from fedica.records.fields import Form, check_fields, checked, declare, declared_fields, optional, set_fields
+from fedica.records.stored_atoms import StoredAtoms
 from fedica.text import counted
 
 
@@ -69,7 +70,7 @@ class Contribution:
     atoms: Array = field(
         metadata=declare(
             Form.TENSOR_OR_F32,
-            lambda atoms, what: readonly(check_atoms(atoms, what)),
+            lambda atoms, what: atoms if isinstance(atoms, StoredAtoms) else readonly(check_atoms(atoms, what)),
             "(d, r_k), one atom per column, 1 <= r_k <= d; F32 only since version 2",
             required=True,
         )

@@ -211,10 +211,10 @@ def _judge_by_atoms(admitted: Admitted, found: Outcome) -> Judgement:
 
 
 def _in_order(admitted: Admitted, atom_order: IntArray | slice) -> Any:
-    """Return the atoms in this order, row by row, as files hold them; those of an `AtomArray` stay where they are."""
+    """Return the atoms in this order; those of an `AtomArray`, and those in a temporary file, stay where they are."""
     if isinstance(atom_order, slice):
         return admitted.source_array
-    return reordered(admitted.atoms.whole(), atom_order)
+    return reordered(admitted.atoms, atom_order)
 
 
 def _by_name(admitted: Admitted) -> tuple[IntArray, IntArray, IntArray | slice]:

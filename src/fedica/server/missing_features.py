@@ -189,7 +189,7 @@ def _with_directions(contribution: Contribution, atoms: Array) -> Contribution:
 
 def _by_content(placed: tuple[Contribution, BoolArray]) -> tuple[int, bytes, bytes, int]:
     contribution, have = placed
-    return contribution.n_atoms, contribution.atoms.tobytes(), have.tobytes(), contribution.n_samples or 0
+    return contribution.n_atoms, np.asarray(contribution.atoms).tobytes(), have.tobytes(), contribution.n_samples or 0
 
 
 def _have_average_reference(contributions: Sequence[Contribution]) -> bool:
@@ -268,8 +268,9 @@ def _match_on_rows(
 def _completed(contribution: Contribution, have: BoolArray, reference: Array, level: Level) -> Contribution:
     """Fill the entries that a client lacks from the components that its atoms match; with zero if they match none."""
     if have.all():
-        same = np.abs(level(contribution.atoms) - contribution.atoms).max() < 1e-12
-        return contribution if same else _with_directions(contribution, level(contribution.atoms))
+        atoms = np.asarray(contribution.atoms)
+        same = np.abs(level(atoms) - atoms).max() < 1e-12
+        return contribution if same else _with_directions(contribution, level(atoms))
     scaled, labels, near = _match_on_rows(contribution, have, reference, level)
     fill = np.where(near, reference[:, labels], 0.0)
     filled = np.where(have[:, None], scaled, fill)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from fedica.arrays import PathLike
-from fedica.blocks import spooled
+from fedica.blocks import Spool
 from fedica.errors import ContributionError, InputError
-from fedica.exchange import Provenance, Received, TrustedKeys, read_contributions
+from fedica.exchange import Received, TrustedKeys, read_contributions
 from fedica.records import Aggregate, Contribution, Rejection, Scores, Study
 from fedica.records.study import OWN_STEPS
 from fedica.text import counted, list_names, show_text
@@ -24,21 +24,16 @@ def read_inbox(
 ) -> tuple[list[Received], tuple[Rejection, ...]]:
     """Read all files; one that cannot be used is a rejection, as long as another can.
 
-    Of very many atoms all but the first 256 MB wait in temporary files, until the method stacks them.
+    Of very many atoms all but the first 256 MB go to a temporary file, in the precision in which they were sent.
     """
-    origins: list[Provenance] = []
+    received: list[Received] = []
     rejected: list[Rejection] = []
-
-    def readable() -> Iterator[Contribution]:
-        for item in read_contributions(paths, trusted=trusted):
-            if isinstance(item, Received):
-                origins.append(item.provenance)
-                yield item.contribution
-            else:
-                rejected.append(item)
-
-    kept = list(spooled(readable()))
-    received = list(map(Received, kept, origins))
+    spool = Spool()
+    for item in read_contributions(paths, trusted=trusted):
+        if isinstance(item, Received):
+            received.append(Received(spool.keep(item.contribution, item.narrow), item.provenance))
+        else:
+            rejected.append(item)
     if not (received or rejected):
         raise InputError("got no contribution. Give files, or folders of *.safetensors files.")
     if not received:

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from fedica.arrays import Array, BoolArray, IntArray, check_choice
-from fedica.blocks import Columns, columns_of, columns_of_atom_array, release_pages, side_by_side, spooled
+from fedica.blocks import Columns, Spool, columns_of, columns_of_atom_array, content_digests, digest, side_by_side
 from fedica.errors import InputError
 from fedica.records import AtomArray, Contribution, Rejection, Study, Terms
 from fedica.server.admission.screen import Screened, check_not_empty, screen
 
 ON_BAD = ("raise", "reject")
-DIGITS_OF_ORDER = 6
-"""Digits of the atoms that decide on the order of the clients, on which the starts of k-means depend."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +97,7 @@ def admit(
     if isinstance(contributions, AtomArray):
         return _admit_array(contributions)
     checked = map(_check_type, contributions)
-    screened = screen(checked if isinstance(contributions, list | tuple) else spooled(checked), study=study)
+    screened = screen(checked if isinstance(contributions, list | tuple) else map(Spool().keep, checked), study=study)
     if screened.rejected and on_bad == "raise":
         raise screened.rejected[0].error()
     check_not_empty(screened)
@@ -114,7 +111,7 @@ def _check_type(item: object) -> Contribution:
 
 
 def _stack(screened: Screened) -> Admitted:
-    """Put the atoms side by side, ordered by content: in memory, or in a file."""
+    """Put the atoms side by side, ordered by content; those in a file stay where they are."""
     contributions = sorted(screened.contributions, key=_by_content)
     atoms = side_by_side([c.atoms for c in contributions])
     owner = np.repeat(np.arange(len(contributions)), [c.n_atoms for c in contributions])
@@ -144,16 +141,9 @@ def _by_content(contribution: Contribution) -> tuple[bytes, bytes, int, bytes, f
     Where these are equal, all digits decide, then the samples, strengths and what the client calls uncertain: two that
     still tie can be swapped without a trace.
     """
-    atoms = np.ascontiguousarray(contribution.atoms) + 0.0  # no minus zero
-    release_pages(contribution.atoms)
-    rounded, exact = np.round(atoms, DIGITS_OF_ORDER) + 0.0, atoms
-    strengths = b"" if contribution.gram is None else _digest(np.ascontiguousarray(contribution.gram) + 0.0)
+    strengths = b"" if contribution.gram is None else digest(np.ascontiguousarray(contribution.gram) + 0.0)
     others = contribution.noise_floor or 0.0, tuple(contribution.uncertain or ()), contribution.client
-    return _digest(rounded), _digest(exact), contribution.n_samples or 0, strengths, *others
-
-
-def _digest(array: Array) -> bytes:
-    return blake2b(array.data, digest_size=16).digest()
+    return *content_digests(contribution.atoms), contribution.n_samples or 0, strengths, *others
 
 
 def _admit_array(array: AtomArray) -> Admitted:
