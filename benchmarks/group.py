@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Any
 
 import numpy as np
 from many_people import N_LARGE, N_LARGE_MAPS, N_LARGE_VOXELS, large_rows
@@ -56,7 +57,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--section", action="append", choices=SECTIONS, help="this one alone; may be repeated")
     parser.add_argument("--people", type=int, action="append", help="how many people the large cases have")
-    parser.add_argument("--folder", type=Path, default=Path(gettempdir()), help="for the file of the large cases")
+    parser.add_argument("--folder", type=Path, default=Path(gettempdir()), help="for the files of the large cases")
     parser.add_argument("--quick", action="store_true", help="one seed")
     parser.add_argument("--output", type=Path, default=Path("docs/group.md"))
     options = parser.parse_args()
@@ -318,21 +319,7 @@ component. People of {SMALL_PEOPLE["side"] ** 2} voxels, {SMALL_PEOPLE["n_maps"]
 
 def large(options: argparse.Namespace) -> str:
     """Return the section on memory, passes and growth."""
-    rows = large_rows(options.people or ([10, 20] if options.quick else [50, 100, 200]), options.folder)
-    lines = [
-        [
-            f"{row['people']:,}",
-            f"{row['bytes'] / 1e9:.1f}",
-            f"{row['seconds']:.0f}",
-            f"{row['core_seconds']:.0f}",
-            f"{row['core_seconds'] / row['people']:.2f}",
-            f"{row['peak_mb'] / 1000:.2f}",
-            row["passes"],
-            f"{row['likeness']:.3f}",
-        ]
-        for row in rows
-    ]
-    heading = ["people", "GB of maps", "seconds", "on cores", "per person", "peak GB", "passes", "likeness"]
+    rows = large_rows(_large_people(options), options.folder)
     return f"""## {TITLES["large"]}
 
 People who send {N_LARGE_MAPS} maps of {N_LARGE_VOXELS:,} voxels each, with strengths, in one mapped file of single
@@ -340,7 +327,47 @@ precision (`AtomArray`); {N_LARGE} components. *Seconds* are wall clock on two c
 the time that the cores worked for it, in all and *per person*. *Peak*: memory of the whole process, the pages of the
 file that it just read included. *Passes* over the file. Nothing is written besides the file.
 
-{table(heading, lines)}"""
+{table(LARGE_HEADING, [_large_line(row) for row in rows])}"""
+
+
+def large_by_command(options: argparse.Namespace) -> str:
+    """Return the section on the same people, each with a file of their own."""
+    rows = large_rows(_large_people(options), options.folder, by_command=True)
+    disk = [(row["bytes"], row["temporary_bytes"], row["result_bytes"]) for row in rows]
+    lines = [
+        [*_large_line(row), *(f"{n_bytes / 1e9:.1f}" for n_bytes in (own[1], sum(own)))]
+        for row, own in zip(rows, disk, strict=True)
+    ]
+    return f"""## {TITLES["command"]}
+
+The same people, each with a contribution of their own (`--float32`), through `fedica aggregate INBOX --method group`.
+What exceeds 256 MB in memory goes to one temporary file, in the precision in which it was sent, and is read there in
+the order that the method wants. *Passes*: one over the contributions, which are checked and put aside, the others over
+that file. *Temporary*: its GB. *Disk*: all that lies there at once: contributions, that file and the result, which has
+no details.safetensors where the maps are too many for it. The other columns are as above.
+
+{table([*LARGE_HEADING, "temporary GB", "disk GB"], lines)}"""
+
+
+LARGE_HEADING = ["people", "GB of maps", "seconds", "on cores", "per person", "peak GB", "passes", "likeness"]
+
+
+def _large_people(options: argparse.Namespace) -> list[int]:
+    return options.people or ([10, 20] if options.quick else [50, 100, 200])
+
+
+def _large_line(row: dict[str, Any]) -> list[object]:
+    """Return a row of the tables of large cases, under their common heading."""
+    return [
+        f"{row['people']:,}",
+        f"{row['bytes'] / 1e9:.1f}",
+        f"{row['seconds']:.0f}",
+        f"{row['core_seconds']:.0f}",
+        f"{row['core_seconds'] / row['people']:.2f}",
+        f"{row['peak_mb'] / 1000:.2f}",
+        row["passes"],
+        f"{row['likeness']:.3f}",
+    ]
 
 
 TITLES = {
@@ -349,9 +376,17 @@ TITLES = {
     "ecoli": "Gene modules of E. coli",
     "single": "One hostile client that knows the code",
     "large": "Many people",
+    "command": "Many people, through the command",
 }
 """Headings of the page, in order."""
-SECTIONS = {"people": hostile, "brains": peers, "ecoli": ecoli, "single": single, "large": large}
+SECTIONS = {
+    "people": hostile,
+    "brains": peers,
+    "ecoli": ecoli,
+    "single": single,
+    "large": large,
+    "command": large_by_command,
+}
 
 
 if __name__ == "__main__":

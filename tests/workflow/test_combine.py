@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from fedica.errors import ContributionError, FedicaError, InputError
 from fedica.exchange import keygen, read_aggregate, read_folder, read_signing_key, write_contribution
 from fedica.exchange.aggregates import aggregate_to_bytes
+from fedica.exchange.details import DETAILS
 from fedica.records import Contribution, Study
 from fedica.report import headline
 from fedica.report.provenance import command
@@ -314,6 +316,52 @@ def test_atoms_of_a_large_inbox_wait_in_files(inbox, monkeypatch):
     assert [item.provenance.client for item in received] == [item.contribution.client for item in received]
     from_files = combine(inbox, n_components=4).aggregate  # to rounding: BLAS sums as the memory is aligned
     np.testing.assert_allclose(from_files.mixing, in_memory.mixing, rtol=0, atol=1e-14)
+
+
+def test_a_large_inbox_of_single_precision_is_on_the_disk_twice_at_most(tmp_path, monkeypatch):
+    """The messages and one temporary file of their size, for whatever is done: also group ICA, names in any order.
+
+    The files are read once; besides, group ICA reads their maps at most nine times.
+    """
+    from fedica.blocks import spool
+
+    rng, n_clients, shape = np.random.default_rng(0), 50, (3000, 8)
+    maps, inbox = np.linalg.qr(rng.standard_normal((3000, 4)) ** 3)[0], tmp_path / "inbox"
+    inbox.mkdir()
+    for k in rng.permutation(n_clients):
+        own = 0.02 * rng.standard_normal(shape)
+        own[:, :4] += maps
+        sent = Contribution(f"person-{k}", own, 99, independence="features", gram=np.diag(8.0 - np.arange(8)))
+        write_contribution(sent, inbox / f"{rng.integers(2**60)}.safetensors", float32=True)
+    in_memory = combine(inbox, n_components=4, method="group").aggregate
+    files, read, plain, plain_rows = [], [], spool.TemporaryFile, spool._File.rows
+    monkeypatch.setattr(spool, "SPOOL_BYTES", 0)
+    monkeypatch.setattr(spool, "TemporaryFile", lambda: files.append(plain()) or files[-1])
+    monkeypatch.setattr(spool._File, "rows", lambda *given: read.append(plain_rows(*given)) or read[-1])
+    monkeypatch.setattr("fedica.server.group.spans.MAX_HELD_BYTES", 0)
+    monkeypatch.setattr("fedica.exchange.details.DETAILS", replace(DETAILS, max_numbers=10**6))
+    large = combine(inbox, tmp_path / "result", n_components=4, method="group")
+    (file,) = files
+    n_stored = 4 * shape[0] * shape[1] * (n_clients - 1)  # the first one is in memory
+    assert os.fstat(file.fileno()).st_size == n_stored
+    assert sum(rows.nbytes for rows in read) <= 9 * n_stored
+    assert sum(x.stat().st_size for x in (tmp_path / "result").iterdir()) < n_stored / 10
+    np.testing.assert_allclose(np.abs(large.aggregate.mixing.T @ in_memory.mixing), np.eye(4), rtol=0, atol=1e-6)
+    assert large.aggregate.clients == in_memory.clients
+    assert np.array_equal(large.aggregate.atoms, in_memory.atoms)
+
+
+def test_features_of_a_large_inbox_are_filled_too(inbox, small_contributions, monkeypatch):
+    """Atoms in a file are put in order, cut and filled as those in memory."""
+    from fedica.blocks import spool
+
+    one, two = small_contributions[:2]
+    shuffled = [3, 1, 5, 0, 2, 4]
+    add(inbox, replace(one, features=[NAMES[k] for k in shuffled], atoms=one.atoms[shuffled]))
+    add(inbox, replace(two, features=NAMES[1:], atoms=two.atoms[1:]))
+    in_memory = combine(inbox, n_components=4).aggregate
+    monkeypatch.setattr(spool, "SPOOL_BYTES", -1)
+    np.testing.assert_allclose(combine(inbox, n_components=4).aggregate.mixing, in_memory.mixing, rtol=0, atol=1e-12)
 
 
 def test_features_that_clients_share_are_in_memory_once(inbox):

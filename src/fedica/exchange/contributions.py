@@ -214,6 +214,8 @@ def _contribution(container: Container, client: str) -> Contribution:
             values[name] = require_tensor(container, name, ("F64", "F32") if narrow_too else ("F64",), 2)
         elif not field.is_tensor and name in container.metadata:
             values[name] = read_value(field.form, container.metadata[name], f"client {client!r}: {name}")
+    if "gram" in values:
+        values["gram"] = values["gram"].copy()  # a view of the message would keep all of it in memory
     values["atoms"] = _check_atoms(values["atoms"].astype(np.float64, copy=False), client)
     own_names = {*known, *COMMON_FIELDS}
     extra = {name: value for name, value in container.metadata.items() if name not in own_names}

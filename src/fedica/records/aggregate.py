@@ -159,7 +159,8 @@ class Aggregate:
     options : mapping
         The options that it was computed with, as taken (``affinity`` is what "auto" chose).
     atoms : ndarray of shape (d, R)
-        All atoms, side by side, as admitted; of an `AtomArray` its own array, not a copy.
+        All atoms, side by side, as admitted; of an `AtomArray` its own array, not a copy. Of contributions too many for
+        the memory they stay in a temporary file, and are read by an index, ``atoms[:, [4, 5]]``, or ``np.asarray``.
     terms : Terms
         What the clients agree on.
     certificate : Certificate, optional

@@ -98,7 +98,7 @@ class StoredAtoms:
         """Yield the pieces of a range of columns."""
         for k in range(int(np.searchsorted(self._bounds, start, side="right")) - 1, len(self.pieces)):
             first, piece = int(self._bounds[k]), self.pieces[k]
-            if first >= stop:
+            if first >= stop or start >= stop:
                 return
             here = piece.start + max(start - first, 0), min(piece.start + stop - first, piece.stop)
             yield piece if here == (piece.start, piece.stop) else replace(piece, start=here[0], stop=here[1])
