@@ -343,8 +343,9 @@ def large_by_command(options: argparse.Namespace) -> str:
 The same people, each with a contribution of their own (`--float32`), through `fedica aggregate INBOX --method group`.
 What exceeds 256 MB in memory goes to one temporary file, in the precision in which it was sent, and is read there in
 the order that the method wants. *Passes*: one over the contributions, which are checked and put aside, the others over
-that file. *Temporary*: its GB. *Disk*: all that lies there at once: contributions, that file and the result, which has
-no details.safetensors where the maps are too many for it. The other columns are as above.
+that file; the sentence that the command ends with takes one more. *Temporary*: GB of that file. *Disk*: all that lies
+there at once: contributions, that file and the result, which has no details.safetensors where the maps are too many
+for it. The other columns are as above.
 
 {table([*LARGE_HEADING, "temporary GB", "disk GB"], lines)}"""
 

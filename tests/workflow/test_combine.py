@@ -344,6 +344,7 @@ def test_a_large_inbox_of_single_precision_is_on_the_disk_twice_at_most(tmp_path
     (file,) = files
     n_stored = 4 * shape[0] * shape[1] * (n_clients - 1)  # the first one is in memory
     assert os.fstat(file.fileno()).st_size == n_stored
+    headline(large.aggregate)
     assert sum(rows.nbytes for rows in read) <= 9 * n_stored
     assert sum(x.stat().st_size for x in (tmp_path / "result").iterdir()) < n_stored / 10
     np.testing.assert_allclose(np.abs(large.aggregate.mixing.T @ in_memory.mixing), np.eye(4), rtol=0, atol=1e-6)

@@ -16,6 +16,7 @@ from fedica.text import MAX_SENTENCE, counted, list_names, show_text
 
 if TYPE_CHECKING:
     from fedica.records import Aggregate
+    from fedica.report import Headline
     from fedica.workflow import Combined
 
 UNRELIABLE = 3
@@ -76,6 +77,7 @@ def aggregate(
     words. With --fail-on, the exit code is 3 if the result is written but not to be relied on: a client has that
     verdict, or the judgement warns.
     """
+    from fedica.report import headline
     from fedica.workflow import combine, refine_result
 
     both: dict[str, Any] = {
@@ -106,20 +108,20 @@ def aggregate(
             from fedica.report import write_report
 
             write_report(output, command=shlex.join(["fedica", *sys.argv[1:]]))
+        told = headline(combined.aggregate)
     out.notes(combined.notes)
-    if out.result(_fields(combined, min_support)):
-        _print(out, combined, min_support)
+    if out.result(_fields(combined, min_support, told)):
+        _print(out, combined, min_support, told)
     if fail_on is not None:
-        _fail(combined.aggregate, fail_on)
+        _fail(combined.aggregate, fail_on, told)
 
 
-def _fail(result: Aggregate, fail_on: FailOn) -> None:
+def _fail(result: Aggregate, fail_on: FailOn, told: Headline) -> None:
     """End with the exit code of a result that is written and not to be relied on, if it is one."""
-    from fedica.report import headline
     from fedica.workflow.combine import FAIL_ON
     from fedica.workflow.gates import doubted_clients
 
-    why = doubted_clients(result, FAIL_ON[fail_on]) or headline(result).warning
+    why = doubted_clients(result, FAIL_ON[fail_on]) or told.warning
     if why:
         echo(f"Not to be relied on: {show_text(why, MAX_SENTENCE)}", err=True)
         raise Exit(UNRELIABLE)
@@ -139,12 +141,10 @@ def _check_unused(first: dict[str, Any]) -> None:
         )
 
 
-def _fields(combined: Combined, min_support: int) -> dict[str, Any]:
+def _fields(combined: Combined, min_support: int, told: Headline) -> dict[str, Any]:
     from fedica.exchange import published, summarise
-    from fedica.report import headline
 
     result = combined.aggregate
-    told = headline(result)
     return {
         **summarise(result, combined.provenance),
         "n_withheld": int((~published(result, min_support)).sum()),
@@ -170,7 +170,7 @@ def _change_fields(combined: Combined) -> dict[str, Any] | None:
     }
 
 
-def _print(out: Output, combined: Combined, min_support: int) -> None:
+def _print(out: Output, combined: Combined, min_support: int, told: Headline) -> None:
     from fedica.exchange import published
 
     result = combined.aggregate
@@ -184,7 +184,7 @@ def _print(out: Output, combined: Combined, min_support: int) -> None:
     out.lines(*_change_lines(combined), *_refinement_lines(result))
     if result.rejected:
         out.table(["left out", "<why"], [[x.client, x.reason] for x in result.rejected])
-    _print_doubted(out, result)
+    _print_doubted(out, result, told)
     if goes.any():
         out.lines(f"{combined.path}: send aggregate.safetensors back to the clients, keep the rest.")
     else:
@@ -201,17 +201,15 @@ def _refinement_lines(result: Aggregate) -> list[str]:
     return [f"Message {refinement.round} of each client: {taken}. {refinement.reason}", *left_out]
 
 
-def _print_doubted(out: Output, result: Aggregate) -> None:
+def _print_doubted(out: Output, result: Aggregate, told: Headline) -> None:
     """Print the clients in doubt, outlying ones first, and why; then the headline of the report."""
     from fedica.records import IN_DOUBT
-    from fedica.report import headline
 
     doubted = sorted(
         (row for row in result.trust or () if row.verdict in IN_DOUBT), key=lambda row: (row.verdict, -row.angle)
     )
     if doubted:
         out.table(["client", "<verdict", "<why"], [[row.client, row.verdict, row.reason] for row in doubted])
-    told = headline(result)
     out.text(f"{told} {told.warning}".rstrip())
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedica.arrays import Array, BoolArray
+from fedica.blocks import columns_of, membership
 from fedica.records import IN_DOUBT, Aggregate, Trust
 from fedica.records.reasons import list_components
 from fedica.report.agreement import trust_of, worst_first
@@ -104,10 +105,10 @@ def headline(aggregate: Aggregate) -> Headline:
     n_clients = len(aggregate.clients)
     doubts = tuple(x for x in (_doubts(trust, verdict) for verdict in IN_DOUBT) if x.total)
     n_trusted = n_clients - sum(x.total for x in doubts)
-    components = _count(aggregate.n_components, "component")
+    components, nobody = _count(aggregate.n_components, "component"), nobody_agrees(aggregate)
     if n_clients == 1:
         agrees = f"One client alone sent {components}; there is no other client to compare it with"
-    elif nobody_agrees(aggregate):
+    elif nobody:
         agrees = f"Nobody agrees: the atoms of the {n_clients} clients are no more alike than chance makes them"
     elif aggregate.trust is None:
         agrees = f"{n_clients} clients were put together into {components}; no client was judged"
@@ -116,7 +117,7 @@ def headline(aggregate: Aggregate) -> Headline:
     else:
         agrees = f"{n_trusted} of {n_clients} clients {'agrees' if n_trusted == 1 else 'agree'} on {components}"
         agrees += _in_part(trust)
-    warning = _warning(aggregate, n_trusted)
+    warning = _warning(aggregate, n_trusted, nobody=nobody)
     doubtful = doubts or aggregate.rejected or n_clients == 1
     tone = "bad" if warning else "mixed" if doubtful else "good"
     return Headline(agrees, doubts, tone, warning, _details(aggregate, trust))
@@ -151,13 +152,16 @@ def nobody_agrees(aggregate: Aggregate) -> bool:
 def _likeness_to_others(aggregate: Aggregate) -> Array:
     """Cosine of the atoms of each component to the mean of the other clients' atoms, (r,); 0 where there are none.
 
+    The atoms may be too many for the memory: they are read once, by blocks.
+
     For n signed atoms with sum s the mean cosine of two of them is p = (|s|^2 - n) / (n (n - 1)).
     """
-    r, found = aggregate.n_components, aggregate.labels >= 0
-    n = np.bincount(aggregate.labels[found], minlength=r).astype(np.float64)
-    s = np.zeros((r, aggregate.mixing.shape[0]))
-    np.add.at(s, aggregate.labels[found], (aggregate.atoms[:, found] * aggregate.signs[found]).T)
-    p = np.clip((np.sum(s**2, axis=1) - n) / np.maximum(n * (n - 1), 1), 0, 1)
+    r, labels = aggregate.n_components, aggregate.labels
+    n = np.bincount(labels[labels >= 0], minlength=r).astype(np.float64)
+    (s,) = columns_of(aggregate.atoms).total(
+        lambda block, own, signs: (block @ membership(own, r, signs),), labels, aggregate.signs
+    )
+    p = np.clip((np.sum(s**2, axis=0) - n) / np.maximum(n * (n - 1), 1), 0, 1)
     return np.asarray(p * (n - 1) / np.sqrt(np.maximum((n - 1) * (1 + (n - 2) * p), 1)))
 
 
@@ -176,14 +180,14 @@ def _doubts(trust: Trust, verdict: str) -> Doubts:
     return Doubts(verdict, len(whose), named)
 
 
-def _warning(aggregate: Aggregate, n_trusted: int) -> str:
+def _warning(aggregate: Aggregate, n_trusted: int, *, nobody: bool) -> str:
     n_clients, replicates = len(aggregate.clients), aggregate.replicates
     sentences = []
     if replicates is not None and 2 * replicates.sum() >= replicates.size:
         pass  # clients may have components of their own while most components replicate
-    elif n_clients == 2 and (n_trusted < 2 or nobody_agrees(aggregate)):
+    elif n_clients == 2 and (n_trusted < 2 or nobody):
         sentences.append("Two clients disagree, and nothing tells which is right: ask for a third.")
-    elif n_clients > 2 and (2 * n_trusted <= n_clients or nobody_agrees(aggregate)):
+    elif n_clients > 2 and (2 * n_trusted <= n_clients or nobody):
         sentences.append(
             "Half of the clients or more do not agree: no method can then tell which are right. Do not rely on it."
         )
