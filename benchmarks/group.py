@@ -16,6 +16,7 @@ import numpy as np
 from many_people import N_LARGE, N_LARGE_MAPS, N_LARGE_VOXELS, large_rows
 from peer_tasks import CONDITIONS, N_BAD, N_NETWORKS, brains, likeness, networks
 from real_sets import ecoli_laboratories, ecoli_projects
+from sections import Page
 from seeds import parallel, table
 from single_client import KINDS, N_BEST, Arena, Search
 
@@ -54,27 +55,14 @@ def main() -> None:
     """Run all sections and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="seeds of E. coli; brains and people take at most three")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--section", action="append", choices=SECTIONS, help="this one alone; may be repeated")
     parser.add_argument("--people", type=int, action="append", help="how many people the large cases have")
     parser.add_argument("--folder", type=Path, default=Path(gettempdir()), help="for the files of the large cases")
     parser.add_argument("--quick", action="store_true", help="one seed")
-    parser.add_argument("--output", type=Path, default=Path("docs/group.md"))
+    PAGE.add_options(parser, "docs/group.md")
     options = parser.parse_args()
     if options.quick:
         options.seeds = 1
-    for name in options.section or SECTIONS:  # a run that is stopped leaves the sections that are done
-        section = SECTIONS[name](options)
-        options.output.write_text(with_section(options.output, name, section), encoding="utf-8")
-        print(f"wrote {options.output}: {name}")
-
-
-def with_section(path: Path, name: str, section: str) -> str:
-    """Return the page with this section anew; others stay as they are on it, in their order."""
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    parts = {part.partition("\n")[0]: part.strip() for part in before.split("\n## ")[1:]}
-    parts[TITLES[name]] = section.removeprefix("## ").strip()
-    return "\n".join([INTRODUCTION, *(f"## {parts[title]}\n" for title in TITLES.values() if title in parts)])
+    PAGE.write(options)
 
 
 def half_of_rank(client: str, rows: Array) -> Contribution:
@@ -126,8 +114,7 @@ def ecoli(options: argparse.Namespace) -> str:
         ]
         for k, name in enumerate(("five laboratories", "twenty projects"))
     ]
-    return f"""## {TITLES["ecoli"]}
-
+    return f"""\
 Of {N_MODULES} published modules, how many are matched with an absolute correlation above {MATCHED}: median of
 {options.seeds} seeds, and the range; {N_MODULES} components. *Outlying*: clients that group called so, at most.
 
@@ -157,8 +144,7 @@ def peers(options: argparse.Namespace) -> str:
         [c.name, *(f"{x:.3f}" for x in row[:2]), f"{row[2]:.0%}" if c.fault else "", f"{row[3]:.0%}"]
         for c, row in zip(CONDITIONS, means, strict=True)
     ]
-    return f"""## {TITLES["brains"]}
-
+    return f"""\
 The first task of [Beside other tools](peers.md): mean likeness of the maps to the true networks over {n_draws} draws.
 *Bad named*: bad people who are called outlying or weak; *good named*: all others who are (without bad people, of the
 last 21).
@@ -247,8 +233,7 @@ def hostile(options: argparse.Namespace) -> str:
         [name, f"{row[0]:.3f}", f"{row[1]:.3f}", f"{row[2]:.0%}" if forge else "", f"{row[3]:.0%}"]
         for (name, forge), row in zip(ATTACKS.items(), means, strict=True)
     ]
-    return f"""## {TITLES["people"]}
-
+    return f"""\
 {N_PEOPLE} people of `fedica.simulate.people` ("fmri"), {N_MAPS} components, {N_SCANS} scans each; {N_HOSTILE} of them
 are hostile. Mean likeness to the true components over {n_draws} draws; *pooled, honest* is one ICA of the data of all
 honest people: it knows who is hostile.
@@ -280,7 +265,7 @@ def searched(job: tuple[Callable[[int], tuple[list[Contribution], int]], range])
     return [[x.kind, x.moved, arena.left_out.max(axis=0)] for x in attacks]
 
 
-SEARCHED = {"people": (small_people, 200), "brains": (good_brains, 80)}
+SEARCHED = {"people": (small_people, 200), "brains": (good_brains, 200)}
 """Federations of the search, one of whose clients is hostile, and starts."""
 N_STEPS, N_MORE = 30, 40
 """Random steps of each start, and of the best ones after that."""
@@ -300,9 +285,7 @@ def single(options: argparse.Namespace) -> str:
         lines.append([name, n_starts, span, f"{moved.max():.1f}", ratio, rows[worst][0]])
         print(*lines[-1], flush=True)
     heading = ["", "starts", "an honest client, degrees", "the hostile one, degrees", "ratio", "that start"]
-    return f"""## {TITLES["single"]}
-
-How far can a single client move a component, whatever it sends? {N_SINGLE} clients, one of them hostile.
+    return f"""How far can a single client move a component, whatever it sends? {N_SINGLE} clients, one of them hostile.
 A search over messages (`benchmarks/single_client.py`) starts from {len(KINDS)} kinds: the best ones to first order
 (*response*), random spans, the true span with directions planted or taken from the *edge* of what clients share,
 components *turned* towards own directions or *bent* so that the ICA turns, and what an honest client sent. {N_STEPS}
@@ -320,8 +303,7 @@ component. People of {SMALL_PEOPLE["side"] ** 2} voxels, {SMALL_PEOPLE["n_maps"]
 def large(options: argparse.Namespace) -> str:
     """Return the section on memory, passes and growth."""
     rows = large_rows(_large_people(options), options.folder)
-    return f"""## {TITLES["large"]}
-
+    return f"""\
 People who send {N_LARGE_MAPS} maps of {N_LARGE_VOXELS:,} voxels each, with strengths, in one mapped file of single
 precision (`AtomArray`); {N_LARGE} components. *Seconds* are wall clock on two cores that others used too; *on cores*,
 the time that the cores worked for it, in all and *per person*. *Peak*: memory of the whole process, the pages of the
@@ -338,8 +320,7 @@ def large_by_command(options: argparse.Namespace) -> str:
         [*_large_line(row), *(f"{n_bytes / 1e9:.1f}" for n_bytes in (own[1], sum(own)))]
         for row, own in zip(rows, disk, strict=True)
     ]
-    return f"""## {TITLES["command"]}
-
+    return f"""\
 The same people, each with a contribution of their own (`--float32`), through `fedica aggregate INBOX --method group`.
 What exceeds 256 MB in memory goes to one temporary file, in the precision in which it was sent, and is read there in
 the order that the method wants. *Passes*: one over the contributions, which are checked and put aside, the others over
@@ -371,23 +352,18 @@ def _large_line(row: dict[str, Any]) -> list[object]:
     ]
 
 
-TITLES = {
-    "people": "People, and hostile clients among them",
-    "brains": "Thirty brains",
-    "ecoli": "Gene modules of E. coli",
-    "single": "One hostile client that knows the code",
-    "large": "Many people",
-    "command": "Many people, through the command",
-}
-"""Headings of the page, in order."""
-SECTIONS = {
-    "people": hostile,
-    "brains": peers,
-    "ecoli": ecoli,
-    "single": single,
-    "large": large,
-    "command": large_by_command,
-}
+PAGE = Page(
+    INTRODUCTION,
+    {
+        "people": ("People, and hostile clients among them", hostile),
+        "brains": ("Thirty brains", peers),
+        "ecoli": ("Gene modules of E. coli", ecoli),
+        "single": ("One hostile client that knows the code", single),
+        "large": ("Many people", large),
+        "command": ("Many people, through the command", large_by_command),
+    },
+    of=("blocks", "ica", "server"),
+)
 
 
 if __name__ == "__main__":
