@@ -39,7 +39,7 @@ def test_a_recording_converges_in_few_passes(seed):
     data = _white(X)
     rotation = local.whitening_.whitener @ local.mixing_
     slope = slope_at(data, rotation)
-    errors = gradient_errors(data.single_precision(), rotation, slope.signs, 20_000)
+    errors = gradient_errors(data.as_subsample(), rotation, slope.signs, 20_000)
     assert slope.largest <= 0.55 * typical_error(errors)
 
 
@@ -54,7 +54,7 @@ def test_the_product_with_the_curvature_is_the_change_of_the_gradient():
     """Compared with central differences of the gradient along a turn."""
     rng = np.random.default_rng(0)
     data = _white(_recording(2000, 4))
-    part, rotation = data.single_precision(), random_rotation(4, rng)
+    part, rotation = data.as_subsample(), random_rotation(4, rng)
     turn = antisymmetric(rng.standard_normal((4, 4)))
     here = slope_at(part, rotation)
     there, back = (slope_at(data, rotation @ expm(h * turn).T).gradient(here.signs) for h in (1e-4, -1e-4))
@@ -67,7 +67,7 @@ def test_the_product_with_the_curvature_is_the_change_of_the_gradient():
 
 def test_the_scale_of_a_pair_is_its_curvature():
     """The diagonal is the product with a turn in the plane of two sources."""
-    part = _white(_recording(2000, 3)).single_precision()
+    part = _white(_recording(2000, 3)).as_subsample()
     rotation = np.eye(3)
     curvature = Curvature(part)
     curvature.move_to(rotation, slope_at(part, rotation))
@@ -98,9 +98,9 @@ def test_correlated_samples_have_larger_errors():
     y = data.array()
     textbook = np.std((np.tanh(y[:, 0]) * y[:, 1] - np.tanh(y[:, 1]) * y[:, 0]) / 2) / np.sqrt(16_000)
     signs = np.ones(3)
-    errors = gradient_errors(data.single_precision(), np.eye(3), signs, 16_000)
+    errors = gradient_errors(data.as_subsample(), np.eye(3), signs, 16_000)
     assert errors[0, 1] == pytest.approx(textbook, rel=0.3)
-    repeated = _white(np.repeat(samples[:2000], 8, axis=0)).single_precision()
+    repeated = _white(np.repeat(samples[:2000], 8, axis=0)).as_subsample()
     assert typical_error(gradient_errors(repeated, np.eye(3), signs, 16_000)) == pytest.approx(
         np.sqrt(8) * typical_error(errors), rel=0.3
     )

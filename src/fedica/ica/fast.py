@@ -39,6 +39,8 @@ FULL_STEPS, STALL, MIN_SHARE = 30, 20, 0.25
 """From step 30 on, steps are halved whenever 20 of them have brought no progress, down to a quarter."""
 MAX_DIRECT = 2**16
 """Up to so many numbers the steps on all data cost no more than those on a subsample."""
+MIN_ROUNDED = 2**16
+"""Passes in single precision are worth their rounding from so many samples on."""
 SHARE_OF_SAMPLING_ERROR = 0.03
 """Without a tolerance, the iteration stops when at most this times sqrt(r / n) is left.
 
@@ -63,13 +65,17 @@ GAUSSIAN_LOGCOSH = 0.3745672075
 
 @dataclass(frozen=True)
 class NewtonRun:
-    """Where Newton steps ended: what is left, in radians, by what factor a step shrinks it, whether that is enough."""
+    """Where Newton steps ended: what is left, in radians, by what factor a step shrinks it, whether that is enough.
+
+    first : the first step, in radians: how far the start was from the optimum.
+    """
 
     matrix: Array
     n_iter: int
     left: float
     rate: float | None
     settled: bool
+    first: float = np.inf
 
 
 _Run = TypeVar("_Run", NewtonRun, Rotation)
@@ -88,6 +94,10 @@ def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: 
     runs = [NewtonRun(start, 0, np.inf, None, settled=True) for start in starts]
     if parts:
         runs = [_through(parts, starts, _warm_start)]
+    elif 4 * n * r <= MAX_SUBSAMPLE_BYTES:
+        parts = [data.as_subsample()]
+        most = min(MAX_WARM_STEPS, max_iter)
+        runs = [replace(_warm_start(parts[0], start, most), settled=True) for start in starts]
     if not runs[0].settled:
         run = _through(parts, starts, _descend_on)
         largest = data.subsamples([min(n // 2, MAX_SUBSAMPLE_BYTES // (4 * r))], rng)
@@ -170,14 +180,28 @@ class _Finish:
         """Return the end of the steps from where those on subsamples ended."""
         n, r = self.data.n_samples, self.data.n_components
         goal = SHARE_OF_SAMPLING_ERROR * np.sqrt(r / n) if self.tol is None else self.tol
-        end = self._fastica(start, goal) if start.settled else None
+        end = self._fastica(self._rehearsed(start, goal), goal) if start.settled else None
         if end is None or not (end.converged or end.n_iter == self.max_iter):
             end = self._descend(start.matrix if end is None else end.matrix, 0 if end is None else end.n_iter, goal)
         return replace(end, n_iter=start.n_iter + end.n_iter)
 
+    def _rehearsed(self, start: NewtonRun, goal: float) -> NewtonRun:
+        """Take one step in single precision, if after one in double precision more than the goal would be left.
+
+        The next step shrinks what was rounded. Optima of subsamples are apart by the inverse roots of their sizes.
+        """
+        n, rate = self.data.n_samples, self._rate(start)
+        if self.part is None or self.part.n_samples == n or n < MIN_ROUNDED:
+            return start
+        ahead = start.first * np.sqrt(self.part.n_samples / n)
+        if rate is not None and ahead * max(rate, ahead**2) <= goal:
+            return start
+        return replace(start, matrix=FastICAStep(self.data.rounded())(start.matrix), n_iter=start.n_iter + 1)
+
     def _fastica(self, start: NewtonRun, goal: float) -> Rotation:
         """Take FastICA's steps as long as they may settle."""
-        patience = min(self.max_iter, FULL_STEPS if self.part is None else PATIENCE)
+        on_all = self.part is None or self.part.n_samples == self.data.n_samples
+        patience = min(self.max_iter, FULL_STEPS if on_all else PATIENCE)
         step_from = FastICAStep(self.data)
         near = newton_steps(step_from, start.matrix, goal=goal, max_iter=patience, rate=self._rate(start))
         warned = () if near.settled else (convergence_warning("auto", near.left, goal, self.max_iter),)
@@ -189,7 +213,7 @@ class _Finish:
         n, r = self.data.n_samples, self.data.n_components
         if n < 2 * subsample_size(r) or np.sort(np.abs(slope.excess))[:2].mean() > NEARLY_GAUSSIAN:
             return ()
-        part = self.part or self.data.single_precision()
+        part = self.part or self.data.as_subsample()
         return undetermined(slope.excess, gradient_errors(part, rotation, slope.signs, n))
 
     def _rate(self, start: NewtonRun) -> float | None:
@@ -200,7 +224,7 @@ class _Finish:
 
     def _descend(self, start: Array, n_iter: int, tol: float) -> Rotation:
         """Take Newton steps with the curvature of the subsample."""
-        part = self.part or self.data.single_precision()
+        part = self.part or self.data.as_subsample()
         errors = gradient_errors(part, start, slope_at(part, start).signs, self.data.n_samples)
         goal = SHARE_OF_GRADIENT_ERROR * typical_error(errors) if self.tol is None else 0.0
         end = descend(self.data, part, start, goal=goal, tol=tol, max_iter=self.max_iter - n_iter)
@@ -210,19 +234,20 @@ class _Finish:
         return Rotation(end.matrix, n_iter + end.n_passes, end.turned, end.converged, warned, pairs)
 
 
-def _warm_start(data: Whitened, start: Array) -> NewtonRun:
+def _warm_start(data: Whitened, start: Array, max_steps: int = MAX_WARM_STEPS) -> NewtonRun:
     """Take Newton steps on a subsample until they are below its sampling error, or stay large for `PATIENCE` steps."""
     sampling_error = np.sqrt(data.n_components / data.n_samples)
     step_from = FastICAStep(data)
-    current, before, n_iter, largest = start, np.inf, 0, 0.0
-    for n_iter in range(1, MAX_WARM_STEPS + 1):
+    current, before, n_iter, largest, first = start, np.inf, 0, 0.0, np.inf
+    for n_iter in range(1, max_steps + 1):
         new = step_from(current)
         steps = column_steps(new, current)
         typical, before, largest = float(np.sqrt(np.mean(steps**2))), largest, float(steps.max())
-        current = new
+        current, first = new, largest if n_iter == 1 else first
         # Steps that do not shrink are leaving a saddle, however small they are.
         if typical <= 0.3 * sampling_error and largest <= min(sampling_error, before / 2):
-            return NewtonRun(current, n_iter, largest, largest / before if before < 0.5 else None, settled=True)
+            rate = largest / before if before < 0.5 else None
+            return NewtonRun(current, n_iter, largest, rate, settled=True, first=first)
         if n_iter >= PATIENCE and typical > 0.9:
             break
     return NewtonRun(current, n_iter, largest, None, settled=False)
