@@ -85,7 +85,7 @@ def in_order(function: Callable[[_Block], _Result], blocks: Iterable[_Block], *,
     blocks : read a few ahead, never whole. work : roughly how many floating point operations there are in total.
     """
     n_threads = _n_threads.get()
-    if n_threads == 1 or work < 1e8:
+    if n_threads == 1 or work < 5e7:
         yield from map(function, blocks)
         return
     with ThreadPoolExecutor(n_threads) as pool:

@@ -35,12 +35,18 @@ MAX_WARM_STEPS = 30
 """Steps on a subsample, whose optimum is not sought exactly."""
 PATIENCE = 12
 """A subsample whose columns still turn freely after this many steps is left for a larger one."""
+FEW_PER_SQUARE, FEW_STEPS, NO_LESS = 2, 4, 0.95
+"""One of fewer than 2 r^2 samples is left after 4 steps already, if its columns turn no less than in the first: flat
+sources cannot be found in so few.
+"""
 FULL_STEPS, STALL, MIN_SHARE = 30, 20, 0.25
 """From step 30 on, steps are halved whenever 20 of them have brought no progress, down to a quarter."""
 MAX_DIRECT = 2**16
 """Up to so many numbers the steps on all data cost no more than those on a subsample."""
 MIN_ROUNDED = 2**16
-"""Passes in single precision are worth their rounding from so many samples on."""
+"""From so many samples on, scores are computed in single precision unless a tolerance is asked for: their rounding,
+6e-8 of each, averages out to less than 1e-9.
+"""
 SHARE_OF_SAMPLING_ERROR = 0.03
 """Without a tolerance, the iteration stops when at most this times sqrt(r / n) is left.
 
@@ -202,7 +208,8 @@ class _Finish:
         """Take FastICA's steps as long as they may settle."""
         on_all = self.part is None or self.part.n_samples == self.data.n_samples
         patience = min(self.max_iter, FULL_STEPS if on_all else PATIENCE)
-        step_from = FastICAStep(self.data)
+        exact = self.tol is not None or self.data.n_samples < MIN_ROUNDED
+        step_from = FastICAStep(self.data if exact else self.data.rounded(scores_only=True))
         near = newton_steps(step_from, start.matrix, goal=goal, max_iter=patience, rate=self._rate(start))
         warned = () if near.settled else (convergence_warning("auto", near.left, goal, self.max_iter),)
         doubts = self._doubts(near.matrix, step_from.slope) if step_from.slope else ()
@@ -235,22 +242,24 @@ class _Finish:
 
 
 def _warm_start(data: Whitened, start: Array, max_steps: int = MAX_WARM_STEPS) -> NewtonRun:
-    """Take Newton steps on a subsample until they are below its sampling error, or stay large for `PATIENCE` steps."""
-    sampling_error = np.sqrt(data.n_components / data.n_samples)
-    step_from = FastICAStep(data)
-    current, before, n_iter, largest, first = start, np.inf, 0, 0.0, np.inf
-    for n_iter in range(1, max_steps + 1):
+    """Take Newton steps on a subsample until they are below its sampling error, or do not become smaller."""
+    n, r = data.n_samples, data.n_components
+    step_from, sampling_error = FastICAStep(data), np.sqrt(r / n)
+    current, typical, largest = start, [], [0.0]  # root mean squares of the steps of columns, and the largest
+    for _ in range(max_steps):
         new = step_from(current)
         steps = column_steps(new, current)
-        typical, before, largest = float(np.sqrt(np.mean(steps**2))), largest, float(steps.max())
-        current, first = new, largest if n_iter == 1 else first
+        typical.append(float(np.sqrt(np.mean(steps**2))))
+        largest.append(float(steps.max()))
+        current, before = new, largest[-2]
         # Steps that do not shrink are leaving a saddle, however small they are.
-        if typical <= 0.3 * sampling_error and largest <= min(sampling_error, before / 2):
-            rate = largest / before if before < 0.5 else None
-            return NewtonRun(current, n_iter, largest, rate, settled=True, first=first)
-        if n_iter >= PATIENCE and typical > 0.9:
+        if typical[-1] <= 0.3 * sampling_error and largest[-1] <= min(sampling_error, before / 2):
+            rate = largest[-1] / before if 0.0 < before < 0.5 else None
+            return NewtonRun(current, len(typical), largest[-1], rate, settled=True, first=largest[1])
+        few = n < FEW_PER_SQUARE * r * r and len(typical) >= FEW_STEPS and typical[-1] > NO_LESS * typical[0]
+        if typical[-1] > 0.9 and (few or len(typical) >= PATIENCE):
             break
-    return NewtonRun(current, n_iter, largest, None, settled=False)
+    return NewtonRun(current, len(typical), largest[-1], None, settled=False)
 
 
 class FastICAStep:
