@@ -47,6 +47,8 @@ MIN_ROUNDED = 2**16
 """From so many samples on, scores are computed in single precision unless a tolerance is asked for: their rounding,
 6e-8 of each, averages out to less than 1e-9.
 """
+SMALL_RATE = 0.1
+"""A step whose sums are rounded too must be shrunk by this factor or a smaller one in the next, to less than 1e-8."""
 SHARE_OF_SAMPLING_ERROR = 0.03
 """Without a tolerance, the iteration stops when at most this times sqrt(r / n) is left.
 
@@ -197,10 +199,10 @@ class _Finish:
         The next step shrinks what was rounded. Optima of subsamples are apart by the inverse roots of their sizes.
         """
         n, rate = self.data.n_samples, self._rate(start)
-        if self.part is None or self.part.n_samples == n or n < MIN_ROUNDED:
+        if self.part is None or self.part.n_samples == n or n < MIN_ROUNDED or rate is None or rate > SMALL_RATE:
             return start
         ahead = start.first * np.sqrt(self.part.n_samples / n)
-        if rate is not None and ahead * max(rate, ahead**2) <= goal:
+        if ahead * max(rate, ahead**2) <= goal:
             return start
         return replace(start, matrix=FastICAStep(self.data.rounded())(start.matrix), n_iter=start.n_iter + 1)
 
