@@ -103,6 +103,36 @@ def test_the_default_is_fastica_logcosh_when_asked_for_a_tolerance(make_mixture,
     assert distance(ours.mixing_, theirs.mixing_) < 1e-6
 
 
+@pytest.mark.parametrize("law", ["laplace", "uniform", "bernoulli-gaussian"])
+def test_steps_in_single_precision_end_where_those_in_double_do(law, make_mixture):
+    """On many samples the default stays within its goal of the exact optimum, and does not depend on cuts to 1e-8."""
+    X, _, _ = make_mixture(law, 70_000, 6)
+    found, exact = (LocalICA(tol=tol, random_state=0).fit(X) for tol in (None, 1e-10))
+    assert np.linalg.norm(found.atoms_ - exact.atoms_, axis=0).max() < 0.03 * np.sqrt(6 / 70_000)
+    for n_blocks in (7, 211):
+        by_blocks = LocalICA(random_state=0).fit(np.array_split(X, n_blocks))
+        np.testing.assert_allclose(by_blocks.mixing_, found.mixing_, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_features", [5, 12])
+@pytest.mark.parametrize("scores_only", [False, True])
+def test_a_step_on_rounded_data_is_that_on_the_data(scores_only, n_features, make_mixture):
+    """To 1e-6 of a step, whether whitening is moved out of the pass or not, with an offset of a thousand deviations."""
+    X, _, _ = make_mixture("laplace", 20_000, n_features, 5)
+    data = _white(X + 1000.0, 5)
+    start = np.linalg.qr(np.random.default_rng(1).standard_normal((5, 5)))[0]
+    step = FastICAStep(data)(start)
+    np.testing.assert_allclose(FastICAStep(data.rounded(scores_only=scores_only))(start), step, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [[1e-20] * 4, [1e20] * 4, [1.0, 1.0, 1.0, 1e-5]])
+def test_data_that_single_precision_cannot_hold_is_not_rounded(scale, make_mixture):
+    """Tiny or huge units, and directions of very different size: the step is that in double precision."""
+    X, _, _ = make_mixture("laplace", 4000, 4)
+    data = _white(X * scale)
+    np.testing.assert_allclose(FastICAStep(data.rounded())(np.eye(4)), FastICAStep(data)(np.eye(4)), atol=1e-12)
+
+
 def test_what_is_foreseen_to_be_left_is_left(make_mixture):
     """The distance to the limit that a run reports is near the true one, and below its goal."""
     X, _, _ = make_mixture("laplace", 30_000, 5)

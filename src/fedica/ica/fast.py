@@ -2,7 +2,8 @@
 
 ``R <- polar(E[z tanh(R'z)'] - R diag(E[tanh'(R'z)]))`` is an approximate Newton step. Near the optimum of independent
 sources every step shrinks the error by a factor of the order of 1/sqrt(n), so that most steps can run on few samples:
-on a subsample, then on a larger one, and one or two on all data. One pass draws all subsamples. Where these steps do
+on a subsample, then on a larger one, and one or two on all data; and those before the last in single precision, whose
+rounding the next step shrinks too. One pass draws all subsamples. Where these steps do
 not settle, as on recordings whose contrast is nearly flat in some directions, Newton steps with the exact curvature of
 the subsample follow (`descent`). The result is that of FastICA (logcosh) on all data. Sources may be super- or
 sub-Gaussian.
@@ -43,12 +44,10 @@ FULL_STEPS, STALL, MIN_SHARE = 30, 20, 0.25
 """From step 30 on, steps are halved whenever 20 of them have brought no progress, down to a quarter."""
 MAX_DIRECT = 2**16
 """Up to so many numbers the steps on all data cost no more than those on a subsample."""
-MIN_ROUNDED = 2**16
-"""From so many samples on, scores are computed in single precision unless a tolerance is asked for: their rounding,
-6e-8 of each, averages out to less than 1e-9.
+MIN_ROUNDED, SMALL_RATE = 2**16, 0.1
+"""From so many samples on, unless a tolerance is asked for, scores are computed in single precision where every step
+shrinks an error, and thus its rounding, by this factor or a smaller one: less than 1e-8 is left of it.
 """
-SMALL_RATE = 0.1
-"""A step whose sums are rounded too must be shrunk by this factor or a smaller one in the next, to less than 1e-8."""
 SHARE_OF_SAMPLING_ERROR = 0.03
 """Without a tolerance, the iteration stops when at most this times sqrt(r / n) is left.
 
@@ -188,34 +187,24 @@ class _Finish:
         """Return the end of the steps from where those on subsamples ended."""
         n, r = self.data.n_samples, self.data.n_components
         goal = SHARE_OF_SAMPLING_ERROR * np.sqrt(r / n) if self.tol is None else self.tol
-        end = self._fastica(self._rehearsed(start, goal), goal) if start.settled else None
+        end = self._fastica(start, goal) if start.settled else None
         if end is None or not (end.converged or end.n_iter == self.max_iter):
             end = self._descend(start.matrix if end is None else end.matrix, 0 if end is None else end.n_iter, goal)
         return replace(end, n_iter=start.n_iter + end.n_iter)
 
-    def _rehearsed(self, start: NewtonRun, goal: float) -> NewtonRun:
-        """Take one step in single precision, if after one in double precision more than the goal would be left.
-
-        The next step shrinks what was rounded. Optima of subsamples are apart by the inverse roots of their sizes.
-        """
-        n, rate = self.data.n_samples, self._rate(start)
-        if self.part is None or self.part.n_samples == n or n < MIN_ROUNDED or rate is None or rate > SMALL_RATE:
-            return start
-        ahead = start.first * np.sqrt(self.part.n_samples / n)
-        if ahead * max(rate, ahead**2) <= goal:
-            return start
-        return replace(start, matrix=FastICAStep(self.data.rounded())(start.matrix), n_iter=start.n_iter + 1)
-
     def _fastica(self, start: NewtonRun, goal: float) -> Rotation:
-        """Take FastICA's steps as long as they may settle."""
-        on_all = self.part is None or self.part.n_samples == self.data.n_samples
-        patience = min(self.max_iter, FULL_STEPS if on_all else PATIENCE)
-        exact = self.tol is not None or self.data.n_samples < MIN_ROUNDED
-        step_from = FastICAStep(self.data if exact else self.data.rounded(scores_only=True))
-        near = newton_steps(step_from, start.matrix, goal=goal, max_iter=patience, rate=self._rate(start))
+        """Take FastICA's steps as long as they may settle, scores in single precision where rounding will shrink."""
+        rate, on_all = self._rate(start), self.part is None or self.part.n_samples == self.data.n_samples
+        coarse = self.tol is None and self.data.n_samples >= MIN_ROUNDED and rate is not None and rate <= SMALL_RATE
+        step_from, matrix = FastICAStep(self.data.rounded(scores_only=True) if coarse else self.data), start.matrix
+        first = int(coarse and not on_all and self.max_iter > 1 and self._one_step_leaves(start) > goal)
+        if first:
+            matrix = FastICAStep(self.data.rounded())(matrix)
+        patience = min(self.max_iter - first, FULL_STEPS if on_all else PATIENCE)
+        near = newton_steps(step_from, matrix, goal=goal, max_iter=patience, rate=rate)
         warned = () if near.settled else (convergence_warning("auto", near.left, goal, self.max_iter),)
         doubts = self._doubts(near.matrix, step_from.slope) if step_from.slope else ()
-        return Rotation(near.matrix, near.n_iter, near.left, near.settled, warned, doubts)
+        return Rotation(near.matrix, first + near.n_iter, near.left, near.settled, warned, doubts)
 
     def _doubts(self, rotation: Array, slope: Slope) -> tuple[Doubt, ...]:
         """Name pairs that the data does not tell apart, if two sources are near enough to Gaussian to look for any."""
@@ -224,6 +213,13 @@ class _Finish:
             return ()
         part = self.part or self.data.as_subsample()
         return undetermined(slope.excess, gradient_errors(part, rotation, slope.signs, n))
+
+    def _one_step_leaves(self, start: NewtonRun) -> float:
+        """Predict what one step on all data leaves: optima of m samples are apart by about 1/sqrt(m)."""
+        if self.part is None or (rate := self._rate(start)) is None:
+            return np.inf
+        ahead = start.first * float(np.sqrt(self.part.n_samples / self.data.n_samples))
+        return ahead * max(rate, ahead**2)
 
     def _rate(self, start: NewtonRun) -> float | None:
         """Predict the contraction on all data: fluctuations of the Hessian shrink like 1/sqrt(n); twice is safe."""

@@ -22,6 +22,8 @@ MAX_HELD_BYTES = 2**29
 SINGLE_ROWS, SINGLE_NUMBERS = 1024, 2**16
 """Rows of a block in single precision, at least, and its numbers: so that rounding does not depend on where data lies.
 """
+SUM_ROWS = 128
+"""Rows of a sum in single precision."""
 SINGLE_RANGE, SINGLE_RATIO = 1e15, 1e4
 """Data is rounded before it is whitened, rather than after, if no standard deviation of a direction is above the first
 number or below its inverse, and no two differ by more than the second factor: rounding is then at most 1e-3 of each.
@@ -37,7 +39,7 @@ def logcosh(y: Array) -> Array:
         _tanh(y)
     else:
         np.tanh(y, out=y)
-    return np.asarray(y.shape[0] - np.ones(y.shape[0], dtype=y.dtype) @ (y * y))
+    return np.asarray(y.shape[0] - _products(np.ones((len(y), 1), dtype=y.dtype), y * y)[0])
 
 
 def _tanh(y: Array) -> None:
@@ -47,6 +49,16 @@ def _tanh(y: Array) -> None:
     y += 1.0
     np.divide(-2.0, y, out=y)
     y += 1.0
+
+
+def _products(z: NDArray[Any], y: NDArray[Any]) -> Array:
+    """Return z'y in float64; in single precision over a few rows at a time, because long sums lose digits."""
+    if z.dtype == np.float64:
+        return np.asarray(z.T @ y, dtype=np.float64)
+    whole = len(z) - len(z) % SUM_ROWS
+    pieces = [part[:whole].reshape(-1, SUM_ROWS, part.shape[1]) for part in (z, y)]
+    total = np.matmul(pieces[0].transpose(0, 2, 1), pieces[1]).sum(axis=0, dtype=np.float64)
+    return np.asarray(total + z[whole:].T @ y[whole:])
 
 
 def cube(y: Array) -> Array:
@@ -210,9 +222,7 @@ class Whitened:
             low = scores or z.dtype
             y = z.astype(low, copy=False) @ projection.astype(low, copy=False)
             slope = score(y)
-            return np.asarray(z.T @ y.astype(z.dtype, copy=False), dtype=np.float64), np.asarray(
-                slope, dtype=np.float64
-            )
+            return _products(z, y.astype(z.dtype, copy=False)), np.asarray(slope, dtype=np.float64)
 
         total, slope = self._blocks.total(sums_of, merge=add, work=4.0 * rotation.size * self.n_samples)
         if lift is not None:
