@@ -3,17 +3,15 @@
 ``R <- polar(E[z tanh(R'z)'] - R diag(E[tanh'(R'z)]))`` is an approximate Newton step. Near the optimum of independent
 sources every step shrinks the error by a factor of the order of 1/sqrt(n), so that most steps can run on few samples:
 on a subsample, then on a larger one, and one or two on all data; and those before the last in single precision, whose
-rounding the next step shrinks too. One pass draws all subsamples. Where these steps do
-not settle, as on recordings whose contrast is nearly flat in some directions, Newton steps with the exact curvature of
-the subsample follow (`descent`). The result is that of FastICA (logcosh) on all data. Sources may be super- or
-sub-Gaussian.
+rounding the next step shrinks too. One pass draws all subsamples. Where these steps do not settle, as on recordings
+whose contrast is nearly flat in some directions, Newton steps with the exact curvature of the subsample follow from
+where they ended (`descent`). The result is that of FastICA (logcosh) on all data, of super- or sub-Gaussian sources.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -106,10 +104,10 @@ def fast(data: Whitened, *, n_init: int, tol: float | None, max_iter: int, rng: 
         most = min(MAX_WARM_STEPS, max_iter)
         runs = [replace(_warm_start(parts[0], start, most), settled=True) for start in starts]
     if not runs[0].settled:
-        run = _through(parts, starts, _descend_on)
+        run = _descend_on(parts[-1], runs[0].matrix)
         largest = data.subsamples([min(n // 2, MAX_SUBSAMPLE_BYTES // (4 * r))], rng)
         curved = parts[-1] if parts[-1].n_samples >= CURVED_PER_SQUARE * r * r else None
-        end = _through(largest, [run.matrix], partial(_descend_on, curved=curved))
+        end = _descend_on(largest[0], run.matrix, curved)
         runs, parts = [replace(end, n_iter=run.n_iter + end.n_iter)], largest
     finish = _Finish(data, parts[-1] if parts else None, tol, max_iter)
     return _best([finish.run(run) for run in runs], data)
