@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import chi2
 
 from fedica.arrays import Array, IntArray, polar, unit
 from fedica.blocks import Columns, Drawn, columns_of, draw_clients, leading_directions, nearest_halves
@@ -33,6 +34,7 @@ from fedica.server.consensus.shared_errors import (
     MAX_OUTSIDE,
     Errors,
     client_errors,
+    independent_atoms,
     independent_clients,
     known_atoms,
 )
@@ -55,6 +57,7 @@ MIN_CLIENTS_TO_TURN, MIN_CLIENTS_TO_CHOOSE = 3, 4
 """With three clients nothing tells which answer of (C6) is best: their components are turned jointly."""
 MIN_SHARE = 0.2
 """A client with less than this share of the typical weight does not count in (C6)."""
+RARE = 0.02
 HAUSMAN = 1.6
 """Two answers may differ by this many times the squared distance that independent errors explain."""
 
@@ -195,7 +198,9 @@ class _Reweighing:
         of_client = np.bincount(owner, weights=weights) / counts
         scale = np.exp(spreads.of_component / 2)
         independent = independent_clients(self.atoms, owner, assignment, errors, of_client, scale)
-        return _with_orphans(np.asarray(weights * independent[owner]), assignment, r)
+        weights = np.asarray(weights * independent[owner])
+        weights *= independent_atoms(self.atoms, owner, assignment, errors, weights, scale)
+        return _with_orphans(weights, assignment, r)
 
 
 def _with_orphans(weights: Array, assignment: Assignment, r: int) -> Array:
@@ -274,5 +279,8 @@ def _explained(alike: _Settled, unlike: _Settled, owner: IntArray) -> bool:
 
     change = shares(unlike.weights) - shares(alike.weights)
     squares = np.einsum("krq,krq->kr", errors.vectors, errors.vectors)
-    observed = np.square(np.einsum("kr,krq->rq", change, errors.vectors)).sum()
-    return bool(observed <= HAUSMAN * np.sum(change**2 * squares) + 1e-20)
+    observed = np.square(np.einsum("kr,krq->rq", change, errors.vectors)).sum(axis=1)
+    expected = np.sum(change**2 * squares, axis=0)
+    p = errors.dimension
+    one = chi2.isf(RARE / r, p) / p
+    return bool(observed.sum() <= HAUSMAN * expected.sum() + 1e-20 and np.all(observed <= one * expected + 1e-20))

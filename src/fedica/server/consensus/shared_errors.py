@@ -27,6 +27,10 @@ EDGE = 1.1
 """Eigenvalues must be above the edge of chance by this factor."""
 APART = 4.0
 """Distance between two groups over their own spread; the halves of one Gaussian cloud have 2.7."""
+APART_ALONE, APART_FEW = 3.2, 58.0
+"""The same in one component, of n clients: the first and the second over n."""
+MAX_LENGTH = 2.0
+"""Typical errors to which an error is cut where a direction is sought in one component."""
 MAX_ERROR = 3.0
 """Longer errors are cut to this length: one wild client makes no direction."""
 MAX_OUTSIDE = 10
@@ -110,20 +114,85 @@ def independent_clients(
     counts = np.ones(weights.size, dtype=np.bool_)
     vectors = errors.vectors / scale[:, None]
     has = np.abs(vectors).sum(axis=2) > 0
+    lost = 0.0
     for _ in range(MAX_SHARED):
-        rows = np.flatnonzero((weights * counts)[errors.clients] > 0)
-        if rows.size < MIN_CLIENTS:
+        inside = (weights * counts)[errors.clients] > 0
+        if inside.sum() < MIN_CLIENTS:
             break
-        apart = None
-        for direction in _shared_directions(vectors[rows], has[rows], weights[errors.clients[rows]]):
+        for direction in _shared_directions(vectors[inside], has[inside], weights[errors.clients[inside]]):
             position, shown = _positions(atoms, owner, assignment, errors.frame, direction, scale)
-            apart = _minority_apart(position, shown * weights * counts)
-            if apart is not None:
-                counts &= ~apart
+            apart, bound = _best_split(position, shown * weights * counts)
+            if apart <= APART:
+                continue
+            voters = counts[errors.clients] & has.any(axis=1)
+            upper = position[errors.clients] > bound
+            below, above = _voices(vectors[voters], has[voters], upper[voters])
+            if min((upper & inside).sum(), (~upper & inside).sum()) >= 2 and max(below, above) > lost + min(below, above):
+                counts &= (position > bound) == (above > below)
+                lost += min(below, above)
                 break
-        if apart is None:
+        else:
             break
     return counts
+
+
+def _voices(vectors: Array, has: BoolArray, upper: BoolArray) -> tuple[float, float]:
+    """Count the clients of two parts: one each, but those that agree more closely than half of all are less than one.
+
+    Independent clients scatter. vectors : (n, r, q); has : (n, r); upper : (n,), those of the second part.
+    """
+    length = np.zeros(upper.size)
+    for part in (~upper, upper):
+        own, known = vectors[part], has[part]
+        apart = (own - own.sum(axis=0) / np.maximum(known.sum(axis=0), 1)[:, None]) * known[:, :, None]
+        length[part] = np.sqrt(np.square(apart).sum(axis=(1, 2)) / np.maximum(known.sum(axis=1), 1))
+    voice = np.minimum(length / max(float(np.median(length)), 1e-300), 1.0)
+    return float(voice[~upper].sum()), float(voice[upper].sum())
+
+
+def independent_atoms(
+    atoms: Columns, owner: IntArray, assignment: Assignment, errors: Errors, weights: Array, scale: Array
+) -> BoolArray:
+    """Tell which atoms count, (R,): all but those of minorities that share an error of one component.
+
+    weights : (R,), of atoms; scale : (r,), typical distance of each component.
+    """
+    r, q = errors.vectors.shape[1:]
+    own, row = known_atoms(errors.clients, owner, assignment.labels)
+    counting = np.zeros(errors.vectors.shape[:2], dtype=np.bool_)
+    counting[row, assignment.labels[own]] = weights[own] > 0
+    directions, bounds = np.zeros((r, q)), np.full(r, np.inf)
+    for a in range(r):
+        rows = np.flatnonzero(counting[:, a])
+        if rows.size >= MIN_CLIENTS:
+            directions[a], bounds[a] = _minority_of_component(errors.vectors[rows, a] / scale[a])
+    if np.isinf(bounds).all():
+        return np.ones(owner.size, dtype=np.bool_)
+    along = _along(atoms, assignment, errors.frame, directions / scale[:, None])
+    return np.asarray(along <= np.where(assignment.labels >= 0, bounds[assignment.labels], np.inf))
+
+
+def _minority_of_component(vectors: Array) -> tuple[Array, float]:
+    """Direction, (q,), beyond whose bound a minority stands apart; the bound is infinite where none does.
+
+    vectors : (n, q), errors in units of a typical one.
+    """
+    n = vectors.shape[0]
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    capped = vectors * np.minimum(1.0, MAX_LENGTH / np.maximum(length, 1e-300))
+    _, axes = np.linalg.eigh(np.cov(capped.T, bias=True).reshape(2 * capped.shape[1:]))
+    most, found = APART_ALONE + APART_FEW / n, (np.zeros(vectors.shape[1]), np.inf)
+    for direction in axes.T[: -MAX_SHARED - 1 : -1]:
+        position = capped @ direction
+        apart, bound = _best_split(position, np.ones(n))
+        if apart <= most:
+            continue
+        upper = position > bound
+        below, above = _voices(capped[:, None], np.ones((n, 1), dtype=np.bool_), upper)
+        sign = 1.0 if above < below else -1.0
+        if min(upper.sum(), n - upper.sum()) >= 2:
+            most, found = apart, (sign * direction, sign * bound)
+    return found
 
 
 def _shared_directions(vectors: Array, has: BoolArray, weights: Array) -> list[Array]:
@@ -156,29 +225,34 @@ def _dimension_of_differences(gram: Array) -> float:
     return max(CHI_SQUARE_MEDIAN / float(np.median(product[differ] ** 2 / (first * second)[differ]) + 1e-12), 2.0)
 
 
+def _along(atoms: Columns, assignment: Assignment, frame: Array, directions: Array) -> Array:
+    """Error of every atom along the direction of its component, (R,). directions : (r, q)."""
+
+    def of_block(block: Array, label: IntArray) -> tuple[Array]:
+        known = np.flatnonzero(label >= 0)
+        along = np.zeros(label.size)
+        errors = _errors(frame @ block[:, known], label[known])
+        along[known] = np.einsum("nq,nq->n", errors, directions[label[known]])
+        return (along,)
+
+    (along,) = atoms.each(of_block, assignment.labels)
+    return np.asarray(along)
+
+
 def _positions(
     atoms: Columns, owner: IntArray, assignment: Assignment, frame: Array, direction: Array, scale: Array
 ) -> tuple[Array, Array]:
     """Where every client is along a direction (r, q), and how much of the direction its components show. (K,) each."""
-    scaled = direction / scale[:, None]
     n_clients, strength = int(owner[-1]) + 1, np.einsum("rq,rq->r", direction, direction)
-
-    def of_block(block: Array, label: IntArray) -> tuple[Array, Array]:
-        known = np.flatnonzero(label >= 0)
-        along, shown = np.zeros(label.size), np.zeros(label.size)
-        errors = _errors(frame @ block[:, known], label[known])
-        along[known] = np.einsum("nq,nq->n", errors, scaled[label[known]])
-        shown[known] = strength[label[known]]
-        return along, shown
-
-    along, shown = atoms.each(of_block, assignment.labels)
+    along = _along(atoms, assignment, frame, direction / scale[:, None])
+    shown = np.where(assignment.labels >= 0, strength[assignment.labels], 0.0)
     shown_by = np.bincount(owner, weights=shown, minlength=n_clients) / max(float(strength.sum()), 1e-300)
     position = np.bincount(owner, weights=along, minlength=n_clients) / np.maximum(shown_by, 0.1)
     return np.asarray(position), np.asarray(np.minimum(shown_by, 1.0))
 
 
-def _minority_apart(position: Array, weights: Array) -> BoolArray | None:
-    """Split weighted points on a line in two; return the lighter part if the two stand apart. position : (K,)."""
+def _best_split(position: Array, weights: Array) -> tuple[float, float]:
+    """Split weighted points on a line in two parts that stand apart most. position : (n,)."""
     used = np.flatnonzero(weights > 0)
     order = used[np.argsort(position[used], kind="stable")]
     x, w = position[order], weights[order]
@@ -189,11 +263,4 @@ def _minority_apart(position: Array, weights: Array) -> BoolArray | None:
     within = np.maximum(squares[-1] - left * means[0] ** 2 - right * means[1] ** 2, 1e-300) / total
     apart = np.where(np.minimum(left, right) >= 0.04 * total, (means[1] - means[0]) / np.sqrt(within), 0.0)
     cut = int(np.argmax(apart))
-    if apart[cut] <= APART:
-        return None
-    lighter = order[: cut + 1] if left[cut] < right[cut] else order[cut + 1 :]
-    if lighter.size < 2:
-        return None
-    bound = (x[cut] + x[cut + 1]) / 2
-    side = position < bound if left[cut] < right[cut] else position > bound
-    return np.asarray(side & (weights > 0))
+    return float(apart[cut]), float(x[cut] + x[cut + 1]) / 2
