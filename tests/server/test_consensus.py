@@ -17,7 +17,9 @@ from fedica.matching import match
 from fedica.server.assign import MAX_DISTANCE, assign_atoms
 from fedica.server.consensus.held_out import CONSENSUS, MATCHED, best_for_others
 from fedica.server.consensus.one_to_one import matched_one_to_one
+from fedica.server.consensus.shared_errors import _voices
 from fedica.simulate import atoms_federation, people
+from fedica.simulate.lean import Lean
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -276,6 +278,40 @@ def test_a_minority_that_shares_an_error_inside_the_spread_stands_apart(share):
         honest = error(aggregate(send(blocks[n_bad:], rng), 10).mixing, A)
         ratios.append(error(aggregate(send(leaning + blocks[n_bad:], rng), 10).mixing, A) / honest)
     assert max(ratios) < 1.15
+
+
+def over_honest_alone(faced, component=None):
+    """Error over that on the honest clients alone, of one component or of all."""
+    honest = [c for c, is_honest in zip(faced.contributions, faced.honest, strict=True) if is_honest]
+    ours, alone = (recovery_error(aggregate(c, 10).mixing, faced.mixing) for c in (faced.contributions, honest))
+    return (
+        ours.relative / alone.relative if component is None else (ours.per_component / alone.per_component)[component]
+    )
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_a_minority_that_leans_with_one_component_has_no_voice_for_it(share):
+    """Attackers turn one component by twice an honest client's error, and have the honest mean of the others."""
+    drawn = [
+        atoms_federation(30, 10, condition=10.0, error=0.05, declare_mixing=False, random_state=s) for s in range(4)
+    ]
+    lean = Lean(size=2.0, share=0.0)
+    assert np.median([over_honest_alone(lean(d, share, random_state=s), 0) for s, d in enumerate(drawn)]) < 1.2
+
+
+def test_attackers_who_agree_closely_do_not_pass_for_the_most_accurate():
+    """Noise differs log-normally between honest clients; 40% of all lean by 0.8 of a typical error, as one."""
+    drawn = [atoms_federation(30, 10, error=0.05, error_law="clients", random_state=s) for s in range(4)]
+    assert np.median([over_honest_alone(Lean()(d, 0.4, random_state=s)) for s, d in enumerate(drawn)]) < 1.3
+
+
+def test_clients_that_send_the_same_are_no_majority():
+    """(C4): twelve clients in one place count for next to nothing beside thirteen that scatter."""
+    rng = np.random.default_rng(0)
+    vectors = np.concatenate([3 + 1e-6 * rng.standard_normal((12, 2, 5)), rng.standard_normal((13, 2, 5))])
+    together, scattered = _voices(vectors, np.ones((25, 2), dtype=bool), np.arange(25) >= 12)
+    assert together < 1e-3
+    assert 10 < scattered <= 13
 
 
 def test_clients_of_unequal_noise_count_by_their_accuracy():

@@ -57,9 +57,10 @@ MIN_CLIENTS_TO_TURN, MIN_CLIENTS_TO_CHOOSE = 3, 4
 """With three clients nothing tells which answer of (C6) is best: their components are turned jointly."""
 MIN_SHARE = 0.2
 """A client with less than this share of the typical weight does not count in (C6)."""
-RARE = 0.02
 HAUSMAN = 1.6
 """Two answers may differ by this many times the squared distance that independent errors explain."""
+RARE = 0.02
+"""How often independent errors may make the two answers differ too much in any one component."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +282,6 @@ def _explained(alike: _Settled, unlike: _Settled, owner: IntArray) -> bool:
     squares = np.einsum("krq,krq->kr", errors.vectors, errors.vectors)
     observed = np.square(np.einsum("kr,krq->rq", change, errors.vectors)).sum(axis=1)
     expected = np.sum(change**2 * squares, axis=0)
-    p = errors.dimension
-    one = chi2.isf(RARE / r, p) / p
-    return bool(observed.sum() <= HAUSMAN * expected.sum() + 1e-20 and np.all(observed <= one * expected + 1e-20))
+    in_one = chi2.isf(RARE / r, errors.dimension) / errors.dimension
+    as_a_whole = observed.sum() <= HAUSMAN * expected.sum() + 1e-20
+    return bool(as_a_whole and (observed <= in_one * expected + 1e-20).all())  # (C5)
