@@ -9,7 +9,7 @@ from fedica.arrays import unit
 from fedica.errors import InputError, OptionError
 from fedica.evaluate import recovery_error
 from fedica.records import Contribution
-from fedica.simulate import atoms_federation, scramble, with_truth
+from fedica.simulate import atoms_federation, error_levels, scramble, with_truth
 
 
 @pytest.mark.parametrize("condition", [1.0, 30.0])
@@ -107,6 +107,17 @@ def test_error_levels_vary_where_the_law_says(law, over_clients, over_components
         assert (spread < 0.15) == (not varies)
     tails = np.quantile(levels - np.median(levels), 0.99)
     assert (tails > 0.8) == (law != "equal")
+
+
+def test_the_oracle_that_knows_the_variances_is_better_than_the_mean():
+    """True levels are those that were drawn, and an inverse-variance mean uses them."""
+    drawn = atoms_federation(30, 20, error=0.01, error_law="both", random_state=3)
+    levels = [error_levels("both", k, own, 20, seed=3) for k, own in enumerate(drawn.labels)]
+    lengths = [np.linalg.norm(leaks(drawn, k), axis=0)[own] for k, own in enumerate(drawn.labels)]
+    assert np.corrcoef(np.log(np.ravel(lengths)), np.log(np.ravel(levels)))[0, 1] > 0.95
+    weighed = drawn.honest_mean([level**-2 for level in levels])
+    errors = [recovery_error(answer, drawn.mixing).relative for answer in (weighed, drawn.honest_mean())]
+    assert errors[0] < 0.8 * errors[1]
 
 
 def test_an_unknown_error_law_is_refused():

@@ -2,7 +2,7 @@
 
 from fedica.simulate.atoms import AtomFederation, atoms_federation, scramble, with_truth
 from fedica.simulate.attacks import ATTACKS, Attack, find_attack
-from fedica.simulate.error_laws import ERROR_LAWS
+from fedica.simulate.error_laws import ERROR_LAWS, error_levels
 from fedica.simulate.federation import ClientData, Federation, federation
 from fedica.simulate.laws import LAWS, Law, find_law
 from fedica.simulate.people import PEOPLE, PeopleLaw, people
@@ -25,6 +25,7 @@ __all__ = [
     "SecondAttack",
     "Sheet",
     "atoms_federation",
+    "error_levels",
     "federation",
     "find_attack",
     "find_law",

@@ -59,15 +59,17 @@ class AtomFederation:
         columns = [self.aligned(k)[:, self.labels[k] == component] for k in np.flatnonzero(self.honest).tolist()]
         return np.concatenate([np.empty((self.mixing.shape[0], 0)), *columns], axis=1)
 
-    def honest_mean(self) -> Array:
+    def honest_mean(self, weights: Sequence[Array] | None = None) -> Array:
         """Return the mean of the honest clients' atoms with the true labels, scaled to unit norm: (d, r).
 
-        An oracle's answer, for comparison; a component that no honest client has is zero.
+        An oracle's answer, for comparison; a component that no honest client has is zero. weights : of each client's
+        atoms, (r_k,) each; all one by default.
         """
         sums = np.zeros_like(self.mixing)
         for k in np.flatnonzero(self.honest).tolist():
             known = self.labels[k] >= 0
-            np.add.at(sums.T, self.labels[k][known], self.aligned(k)[:, known].T)
+            weighed = self.aligned(k) if weights is None else self.aligned(k) * weights[k]
+            np.add.at(sums.T, self.labels[k][known], weighed[:, known].T)
         return unit(sums)
 
 

@@ -46,13 +46,20 @@ def draw_errors(law: str, k: int, seen: IntArray, n_components: int, *, seed: in
     rng : Generator
         Of the client.
     """
-    over_clients, over_components, heavy_tailed = pick(law, "error_law", ERROR_LAWS)
-    errors = rng.standard_normal((n_components, seen.size))
-    if over_clients:
-        errors *= np.exp(LOG_DEVIATION * stream(seed, "level of a client", k).standard_normal())
-    if over_components:
-        errors *= np.exp(LOG_DEVIATION * stream(seed, "levels of components").standard_normal(n_components))[seen]
-    if heavy_tailed:  # one chi-square variable per atom: a multivariate t, scaled to variance one
+    levels = error_levels(law, k, seen, n_components, seed=seed)
+    errors = rng.standard_normal((n_components, seen.size)) * levels
+    if ERROR_LAWS[law][2]:  # one chi-square variable per atom: a multivariate t, scaled to variance one
         chi_square = stream(seed, "tails", k).chisquare(DEGREES_OF_FREEDOM, seen.size)
         errors *= np.sqrt((DEGREES_OF_FREEDOM - 2) / chi_square)
     return errors
+
+
+def error_levels(law: str, k: int, seen: IntArray, n_components: int, *, seed: int) -> Array:
+    """Return the true standard deviations of client k's errors, as `draw_errors` draws them: (r_k,), one per atom."""
+    over_clients, over_components, _ = pick(law, "error_law", ERROR_LAWS)
+    levels = np.ones(seen.size)
+    if over_clients:
+        levels *= np.exp(LOG_DEVIATION * stream(seed, "level of a client", k).standard_normal())
+    if over_components:
+        levels *= np.exp(LOG_DEVIATION * stream(seed, "levels of components").standard_normal(n_components))[seen]
+    return levels
