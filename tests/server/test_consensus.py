@@ -18,6 +18,7 @@ from fedica.server.assign import MAX_DISTANCE, assign_atoms
 from fedica.server.consensus.held_out import CONSENSUS, MATCHED, best_for_others
 from fedica.server.consensus.one_to_one import matched_one_to_one
 from fedica.server.consensus.shared_errors import _voices
+from fedica.server.consensus.spreads import measure_spreads
 from fedica.simulate import atoms_federation, people
 from fedica.simulate.lean import Lean
 
@@ -342,6 +343,35 @@ def test_five_clients_count_by_their_accuracy_as_far_as_they_show_it(law, of_mea
     ours, mean, median = np.exp(np.log(errors).mean(axis=0))
     assert ours < of_mean * mean
     assert ours < of_median * median
+
+
+@pytest.mark.parametrize("n_clients", [20, 50])
+def test_heavy_tails_show_among_few_components_too(n_clients):
+    """Student's t, 3 degrees of freedom, five components: as good as geometric medians of the true groups."""
+    errors = []
+    for seed in range(8):
+        drawn = atoms_federation(
+            n_clients, 5, error=0.05, error_law="heavy-tailed", declare_mixing=False, random_state=seed
+        )
+        answers = [aggregate(drawn.contributions, 5, method=method).mixing for method in ("consensus", "srf-ica")]
+        errors.append([recovery_error(answer, drawn.mixing).relative for answer in answers])
+    ours, paper = np.exp(np.log(errors).mean(axis=0))
+    assert ours < 1.05 * paper
+
+
+@pytest.mark.parametrize("n_clients", [20, 50])
+@pytest.mark.parametrize("law", ["equal", "heavy-tailed"])
+def test_degrees_of_freedom_follow_the_tails(n_clients, law):
+    """Few where tails are heavy; as many as there are clients where errors are normal, in four dimensions too."""
+    found = []
+    for seed in range(5):
+        drawn = atoms_federation(n_clients, 5, error=0.05, error_law=law, random_state=seed)
+        owner = np.repeat(np.arange(n_clients), 5)
+        atoms = columns_of(np.concatenate([c.atoms for c in drawn.contributions], axis=1), owner)
+        assignment = assign_atoms(atoms, owner, drawn.mixing)
+        told = 0.455 / np.median(np.random.default_rng(seed).beta(0.5, 1.5, 10_000))  # squared cosines, p = 4
+        found.append(measure_spreads(assignment, owner, n_clients, 5, dimension=told, alike=True).freedom)
+    assert np.median(found) == n_clients if law == "equal" else np.median(found) < 8
 
 
 def test_atoms_between_components_are_not_forced_onto_one():

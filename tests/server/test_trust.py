@@ -11,6 +11,7 @@ from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
 from fedica.blocks import Drawn, columns_of
 from fedica.matching import match
+from fedica.server.trust.judge import expected_likeness
 from fedica.server.trust.likeness import Chance, chance_likeness, unlike_others
 from fedica.simulate import find_attack, people
 
@@ -212,6 +213,14 @@ def test_uncertain_atoms_do_not_count_against_a_client(wrong, uncertain, verdict
     if verdict == "weak":
         n = len(uncertain)
         assert trust["client-07"].reason.startswith(f"its data does not determine {n} of its 10 atoms, as it says")
+
+
+@pytest.mark.parametrize(("n_few", "likeness", "explained"), [(1, 0.35, True), (4, 0.35, False), (4, 0.65, True)])
+def test_clients_with_few_samples_tell_what_few_samples_explain(n_few, likeness, explained):
+    """A tenth of the samples may explain ten times the squared error; not where others with as few are like most."""
+    likenesses = np.array([*[0.75] * 10, *[0.7] * (n_few - 1), likeness])
+    excess = np.array([*[1.0] * 10, *[np.sqrt(10.0)] * n_few])
+    assert (likenesses >= expected_likeness(likenesses, excess))[-1] == explained
 
 
 class TestLikeness:

@@ -79,8 +79,13 @@ def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
 
 def robust_deviation(values: Array) -> float:
     """Median absolute deviation, scaled to the standard deviation of so many normal values."""
-    n = values.size
-    return 1.4826 * n / max(n - 0.8, 0.5) * float(np.median(np.abs(values - np.median(values))))
+    return values.size / max(values.size - 0.8, 0.5) * normal_deviation(values)
+
+
+def normal_deviation(values: Array, centre: float | None = None) -> float:
+    """Median absolute deviation from a centre, their median by default, as that of very many normal values."""
+    away = np.abs(values - (np.median(values) if centre is None else centre)) if values.size else np.zeros(1)
+    return 1.4826 * float(np.median(away))
 
 
 def client_influence(

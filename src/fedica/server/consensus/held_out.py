@@ -19,6 +19,7 @@ from fedica.arrays import Array, IntArray, unit
 from fedica.blocks import Columns, columns_of
 from fedica.errors import GroupingError
 from fedica.matching import match_similarity
+from fedica.server.agreement import normal_deviation
 from fedica.server.centres import geometric_medians
 from fedica.server.clusters import kmeans
 from fedica.server.consensus.joint_rotation import turned_jointly
@@ -96,8 +97,7 @@ def best_for_others(fitted_to: Answers, atoms: Array, owner: IntArray) -> int:
 def _gain(differences: Array) -> float:
     """Median of differences, (K,), over its standard error."""
     median = float(np.median(differences))
-    deviation = 1.4826 * float(np.median(np.abs(differences - median)))
-    error = np.sqrt(MEDIAN_VARIANCE / differences.size) * deviation
+    error = np.sqrt(MEDIAN_VARIANCE / differences.size) * normal_deviation(differences, centre=median)
     return median / max(float(error), 1e-12)
 
 

@@ -18,6 +18,7 @@ from scipy.stats import t as student_t
 
 from fedica.arrays import Array, IntArray
 from fedica.blocks import group_medians
+from fedica.server.agreement import normal_deviation
 from fedica.server.assign import Assignment
 
 MAX_GAIN = 8.0
@@ -31,13 +32,20 @@ ATOM_CUT = 4.0
 MIN_FREEDOM = 4.0
 """Fewest degrees of freedom: with fewer a component would follow its nearest atoms alone."""
 MIN_CLIENTS = 10
-"""Fewer clients do not tell by how much clients differ, nor of a heavy tail. With 10 or more, K of them do not rule out
-a tail of K degrees of freedom."""
-FEW_DIFFER = 0.5
-"""Variance that logarithms of squared errors are taken to have among so few clients. At most half of a logarithm counts
-then: that is a geometric median, which never follows one client alone."""
+"""Fewer clients do not tell of a heavy tail. With 10 or more, K of them do not rule out a tail of K degrees of
+freedom."""
+DIFFER = 0.5
+"""Variance that logarithms of squared errors of clients are taken to have before K clients are seen: it counts as one
+client does."""
+HALF_COUNTS = 5.0
+"""Of so many clients at most half of a logarithm counts: that is a geometric median, which never follows one client
+alone. Of K, K / (K + 5)."""
 MEDIAN_VARIANCE = np.pi / 2
 """Variance of a median over that of a mean."""
+COSINES = 1.25
+"""Squared cosines of random directions in p dimensions have the median 0.455 / (p - 1.25), for p = 3 and more."""
+SHORT = 0.9
+"""The logarithm of a mean of squares is skewed: its squared median absolute deviation is about this of its variance."""
 FEW_FREEDOM = 10.0
 """Degrees of freedom where clients are few: in many dimensions they cost nothing if there is no heavy tail."""
 TINY = 1e-14
@@ -83,7 +91,7 @@ def measure_spreads(
     n_clients, n_components : int
         K, r.
     dimension : float
-        p, of an atom's error.
+        Of an atom's error, as the squared cosines of errors tell it where dimensions are many.
     alike : bool
         Whether clients are taken to be alike: no client then gains by being near.
     """
@@ -95,41 +103,46 @@ def measure_spreads(
     level = float(np.median(of_client))
     of_client, of_component = of_client - level, of_component + level
     rest = log - of_component[component] - of_client[client]
+    p = _true_dimension(dimension, n_components)
     n_atoms = np.maximum(np.bincount(client, minlength=n_clients), 1)
     lost = min((n_clients + n_components - 1) / max(known.size, 1), 0.7)  # of the table's freedom, by the fit
-    variance = _robust_variance(rest) / (1 - lost)
-    expected = float(polygamma(1, dimension / 2))  # of the logarithm of a mean of p squares
+    variance = normal_deviation(rest) ** 2 / (1 - lost)
+    expected = float(polygamma(1, p / 2))  # of the logarithm of a mean of p squares
     by_chance = MEDIAN_VARIANCE * max(variance, expected) / n_atoms
-    between = _robust_variance(of_client) - (1 + 2.3 / np.sqrt(n_clients)) * float(np.median(by_chance))
-    between = FEW_DIFFER if n_clients < MIN_CLIENTS else max(between, 0.0)
-    share = np.minimum(between / (between + by_chance), 0.5 if n_clients < MIN_CLIENTS else 1.0)
+    beyond_chance = normal_deviation(of_client) ** 2 - (1 + 2.3 / np.sqrt(n_clients)) * float(np.median(by_chance))
+    between = (DIFFER + (n_clients - 1) * max(beyond_chance, 0.0)) / n_clients  # (C3)
+    share = np.minimum(between / (between + by_chance), n_clients / (n_clients + HALF_COUNTS))
+    rest += (of_client * (1 - share))[client]  # what is not of the clients
+    lost = min((np.sum(share) + n_components - 1) / max(known.size, 1), 0.7)
+    beyond = normal_deviation(rest) ** 2 / (1 - lost) / SHORT - expected
     return Spreads(
         of_component=of_component,
         of_client=of_client,
-        deviation=np.sqrt(np.maximum(_robust_variance(of_client), by_chance)),
+        deviation=np.sqrt(np.maximum(normal_deviation(of_client) ** 2, by_chance)),
         shrunken=np.zeros(n_clients) if alike else np.maximum(of_client * share, -np.log(MAX_GAIN)),
-        freedom=_freedom(variance - expected, expected, n_clients),
+        freedom=_freedom(beyond, expected, n_clients),
     )
 
 
 def agreement_weights(assignment: Assignment, owner: IntArray, spreads: Spreads, *, dimension: float) -> Array:
     """Weight of every atom, (R,): that of its client, times its own."""
     labels, squares = assignment.labels, assignment.distance**2
+    p = _true_dimension(dimension, spreads.of_component.size)
     cut = min(student_t.isf(norm.sf(CLIENT_CUT), max(spreads.of_client.size - 1, 2)), MAX_CLIENT_CUT)
     excess = np.maximum(spreads.of_client / spreads.deviation, 0.0) / cut
     of_client = np.where(excess < 1, (1 - excess**4) ** 2, 0.0) * np.exp(-spreads.shrunken)  # (C3)
     typical = np.exp(spreads.of_component[labels] + spreads.shrunken[owner])
     ratio = squares / np.maximum(typical, TINY)
-    mean_over_median = np.exp(np.log(dimension / 2) - digamma(dimension / 2))
-    student = (spreads.freedom + dimension) / (spreads.freedom + dimension * ratio / mean_over_median)  # (C3)
+    mean_over_median = np.exp(np.log(p / 2) - digamma(p / 2))
+    student = (spreads.freedom + p) / (spreads.freedom + p * ratio / mean_over_median)  # (C3)
     cosine = 1 / np.sqrt(1 + squares)  # what is left of an atom along its component
     weights = of_client[owner] * np.where(ratio <= ATOM_CUT**2, student, 0.0) * cosine
     return np.asarray(np.where(labels >= 0, weights, 0.0))
 
 
-def _robust_variance(values: Array) -> float:
-    """Square of the scaled median absolute deviation."""
-    return float((1.4826 * np.median(np.abs(values - np.median(values)))) ** 2) if values.size else 0.0
+def _true_dimension(told: float, n_components: int) -> float:
+    """Return p: that of the squared cosines is too low where dimensions are few, and r - 1 of them are within r."""
+    return min(told + COSINES, max(told, n_components - 1.0))
 
 
 def _freedom(variance: float, expected: float, n_clients: int) -> float:

@@ -28,6 +28,10 @@ FEW_SAMPLES = 1.5
 """Few samples: n_samples predicts an error above 1.5 times the typical one."""
 SAMPLES_SLACK = 3.0
 """Few samples explain up to 3 times the error that they predict."""
+MIN_FEW = 3
+"""Clients with few samples from which on they tell what few samples do; their likeness falls short by up to"""
+LIKENESS_SLACK = 1.5
+"""times the squared error that they predict, but never by more than 1/n."""
 SAMPLES_NEEDED = 40.0
 """Below 40 r^2 samples, and a quarter of the others', a local ICA may find anything: theory asks for r^2 at least."""
 
@@ -62,7 +66,7 @@ def judge(measured: Measured, n_samples: IntArray) -> Judged:
     hardly_any = n_samples < np.minimum(SAMPLES_NEEDED * measured.has.shape[1] ** 2, _usual_samples(n_samples) / 4)
     near = np.where(
         unlike,
-        measured.likeness >= _expected_likeness(measured.likeness, excess),
+        measured.likeness >= expected_likeness(measured.likeness, excess),
         distance <= SAMPLES_SLACK * excess * typical,
     )
     explained = few & (near | hardly_any)
@@ -140,7 +144,17 @@ def _expected_excess(n_samples: IntArray, distance: Array, radius: float) -> Arr
     return np.asarray(np.where(n_samples > 0, np.sqrt(np.maximum(ratio, 1.0)), 1.0))
 
 
-def _expected_likeness(likeness: Array, excess: Array) -> Array:
-    """Mean cosine that declared samples predict, (K,), where all of the typical client's error is one of sampling."""
+def expected_likeness(likeness: Array, excess: Array) -> Array:
+    """Mean cosine that declared samples predict, (K,).
+
+    All of the typical client's error may be one of sampling: then its square is proportional to 1/n. Where several
+    clients have few samples, their median tells how much of that there is.
+    """
     usual = max(float(np.median(likeness)), 1e-3)
-    return np.asarray(1 / np.sqrt(1 + (1 / usual**2 - 1) * excess**2))
+    typical, squares = max(1 / usual**2 - 1, 1e-12), excess**2
+    few, share = excess > FEW_SAMPLES, 1.0
+    if np.count_nonzero(few) >= MIN_FEW:
+        errors = (1 / np.maximum(likeness[few], 1e-3) ** 2 - 1) / typical
+        share = float(np.clip(np.median((errors - 1) / (squares[few] - 1)), 0.0, 1.0))
+    predicted = np.minimum(LIKENESS_SLACK * (1 + share * (squares - 1)), squares)
+    return np.asarray(1 / np.sqrt(1 + typical * predicted))

@@ -15,6 +15,7 @@ from fedica.server.agreement import (
     client_distances,
     duplicate_weights,
     matched_atoms,
+    normal_deviation,
     radius_of,
     robust_deviation,
 )
@@ -103,7 +104,7 @@ def measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assig
         chance=chance,
         likeness=likeness,
         n_given=n_given,
-        within=float(np.median(1.4826 * np.abs(np.cos(np.radians(angle_of_atom[known])) - likeness[owner[known]]))),
+        within=_within(np.cos(np.radians(angle_of_atom[known])), owner[known], assignment.labels[known], likeness, r),
         n_unmatched=np.bincount(owner, weights=~matched, minlength=n_clients).astype(np.int64),
         n_copies=np.round(1 / duplicates).astype(np.int64),
         angle_of_atom=angle_of_atom,
@@ -120,11 +121,19 @@ def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
     return np.maximum(among_clients, np.sqrt(of_medians))
 
 
+def _within(cosines: Array, client: IntArray, component: IntArray, likeness: Array, n_components: int) -> float:
+    """Deviation of the cosines of one client's atoms, (n,), beside what each component has at all clients."""
+    rest = cosines - likeness[client]
+    rest -= group_medians(rest, component, n_components, empty=0.0)[component]
+    lost = min((likeness.size + n_components - 1) / max(rest.size, 1), 0.7)  # of the freedom, by the two means
+    return normal_deviation(rest, centre=0.0) / float(np.sqrt(1 - lost))
+
+
 def _lower_deviation(distance: Array) -> float:
     """Deviation of the logarithm of a squared distance, as told by the nearer half of the clients: the bad are far."""
     log = _log_squares(distance)
     usual = float(np.median(log))
-    return 1.4826 * float(np.median(usual - log[log <= usual]))
+    return normal_deviation(log[log <= usual], centre=usual)
 
 
 def _log_squares(distance: Array) -> Array:
