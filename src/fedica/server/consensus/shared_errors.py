@@ -24,6 +24,8 @@ MIN_CLIENTS = 8
 """With fewer clients nothing is said: any three of seven may agree."""
 MAX_SHARED = 3
 """Shared errors that are looked for, one after the other."""
+ACCURATE = 1.6
+"""Clients that agree closely are accurate if they differ from the others by this many times the expected square."""
 MIN_SHARING = 2
 """Fewer clients share nothing."""
 EDGE = 1.1
@@ -143,8 +145,9 @@ def independent_clients(
 def _voices(vectors: Array, has: BoolArray, upper: BoolArray) -> tuple[float, float]:
     """Count the clients of two parts, each as one, or less where it is nearer to the mean of its part than most are.
 
-    Independent clients scatter: many that send nearly the same are not many. vectors : (n, r, q); has : (n, r);
-    upper : (n,), those of the second part.
+    Independent clients scatter: many that send nearly the same are not many, unless independent errors of the others
+    explain how far these are from them on average; then they are accurate, and nothing is said (0, 0).
+    vectors : (n, r, q); has : (n, r); upper : (n,), those of the second part.
     """
     length = np.zeros(upper.size)
     for part in (~upper, upper):
@@ -153,6 +156,13 @@ def _voices(vectors: Array, has: BoolArray, upper: BoolArray) -> tuple[float, fl
         length[part] = np.sqrt(np.square(apart).sum(axis=(1, 2)) / np.maximum(known.sum(axis=1), 1))
     typical = float(np.median(length))
     voice = np.minimum(length / typical, 1.0) if typical > 0 else np.ones(upper.size)  # (C4)
+    near = voice < 0.5
+    if near.any() and not near.all():  # accurate clients are near each other too, but where the others are on average
+        means = [vectors[p].sum(axis=0) / np.maximum(has[p].sum(axis=0), 1)[:, None] for p in (near, ~near)]
+        rest = (vectors[~near] - means[1]) * has[~near, :, None]
+        expected = (np.square(rest).sum(axis=2) / np.maximum(has[~near].sum(axis=0), 1) ** 2).sum()
+        if np.square(means[0] - means[1]).sum() <= ACCURATE * expected:
+            return 0.0, 0.0
     return float(voice[~upper].sum()), float(voice[upper].sum())
 
 
@@ -204,8 +214,9 @@ def _minority_of_component(vectors: Array, axes: Array) -> tuple[Array, float]:
         if apart <= most or min(upper.sum(), (~upper).sum()) < MIN_SHARING:
             continue
         below, above = _voices(vectors[:, None], np.ones((n, 1), dtype=np.bool_), upper)
-        sign = 1.0 if above < below else -1.0
-        most, found = apart, (sign * direction, sign * bound)
+        if below != above:
+            sign = 1.0 if above < below else -1.0
+            most, found = apart, (sign * direction, sign * bound)
     return found
 
 
