@@ -30,8 +30,14 @@ def _all_independent(*arguments: Any) -> Array:
     return np.ones(arguments[4].size, dtype=np.bool_)
 
 
+def _all_atoms_independent(*arguments: Any) -> Array:
+    """Return the same for (C4) of single components. The second argument has one value per atom."""
+    return np.ones(arguments[1].size, dtype=np.bool_)
+
+
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
-    "shared errors (C4)": {"independent_clients": _all_independent},
+    "shared errors (C4)": {"independent_clients": _all_independent, "independent_atoms": _all_atoms_independent},
+    "those of one component": {"independent_atoms": _all_atoms_independent},
     "test of Hausman's kind (C5)": {"_explained": lambda *_: True},
 }
 """The parts of the defence, and what each function is replaced by where the part is switched off."""
