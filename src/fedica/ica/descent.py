@@ -23,8 +23,11 @@ from fedica.progress import Progress
 
 FIRST_RADIUS, MIN_RADIUS = 0.1, 1e-8
 """The trust region at the beginning, and one within which nothing is left to gain."""
-MIN_RATIO, POOR, GOOD = 0.05, 0.25, 0.75
-"""Steps that gain less than this share of what was promised are refused; the others say how the region changes."""
+MIN_RATIO, POOR, FAIR = 0.05, 0.25, 0.65
+"""Steps that gain less than this share of what was promised are refused; after a poor one the region shrinks to a
+third; after one that was cut short and gained this share, the next may be as long."""
+MIN_GROWTH, MAX_GROWTH = 0.6, 1.7
+"""Bounds of the change otherwise: a region that shrinks a little in time has fewer steps refused, each a pass."""
 
 SLOPE_UNIT = 1e-4
 """Slopes are told apart to this share of the goal."""
@@ -89,7 +92,7 @@ def _gained(here: Slope, there: Slope, step: Step) -> float:
 
 
 def _next_radius(radius: float, ratio: float, step: Step, scale: Array) -> float:
-    """Shrink the region after a step that gained little; widen it after one that was cut short and gained."""
+    """Shrink the region after a step that gained little; after one that was cut short, change it by what it gained."""
     if ratio < POOR:
         return min(radius, float(np.sqrt(np.sum(scale * step.turn**2)))) / 3.0
-    return 1.5 * radius if ratio > GOOD and step.cut else radius
+    return radius * float(np.clip(1 + 2 * (ratio - FAIR), MIN_GROWTH, MAX_GROWTH)) if step.cut else radius
