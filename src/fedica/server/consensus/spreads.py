@@ -35,8 +35,10 @@ MIN_CLIENTS = 10
 """Fewer clients do not tell of a heavy tail. With 10 or more, K of them do not rule out a tail of K degrees of
 freedom."""
 DIFFER = 0.5
-"""Variance that logarithms of squared errors of clients are taken to have before K clients are seen: it counts as one
-client does."""
+"""Variance that logarithms of squared errors of clients are taken to have before K clients are seen."""
+CLIENTS_TELL = 10
+"""So many clients tell how they differ by themselves, and half as many do not tell. Among more that variance would let
+a few who agree closely gain weight among equals."""
 HALF_COUNTS = 5.0
 """Of so many clients at most half of a logarithm counts: that is a geometric median, which never follows one client
 alone. Of K, K / (K + 5)."""
@@ -110,7 +112,8 @@ def measure_spreads(
     expected = float(polygamma(1, p / 2))  # of the logarithm of a mean of p squares
     by_chance = MEDIAN_VARIANCE * max(variance, expected) / n_atoms
     beyond_chance = normal_deviation(of_client) ** 2 - (1 + 2.3 / np.sqrt(n_clients)) * float(np.median(by_chance))
-    between = (DIFFER + (n_clients - 1) * max(beyond_chance, 0.0)) / n_clients  # (C3)
+    of_prior = min(max(CLIENTS_TELL / n_clients - 1, 0.0), 1.0)
+    between = of_prior * DIFFER + (1 - of_prior) * max(beyond_chance, 0.0)  # (C3)
     share = np.minimum(between / (between + by_chance), n_clients / (n_clients + HALF_COUNTS))
     rest += (of_client * (1 - share))[client]  # what is not of the clients
     lost = min((np.sum(share) + n_components - 1) / max(known.size, 1), 0.7)
