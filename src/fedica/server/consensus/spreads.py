@@ -32,16 +32,13 @@ ATOM_CUT = 4.0
 MIN_FREEDOM = 4.0
 """Fewest degrees of freedom: with fewer a component would follow its nearest atoms alone."""
 MIN_CLIENTS = 10
-"""Fewer clients do not tell of a heavy tail. With 10 or more, K of them do not rule out a tail of K degrees of
-freedom."""
-DIFFER = 0.5
-"""Variance that logarithms of squared errors of clients are taken to have before K clients are seen."""
-CLIENTS_TELL = 10
-"""So many clients tell how they differ by themselves, and half as many do not tell. Among more that variance would let
-a few who agree closely gain weight among equals."""
+"""Fewer clients do not tell by how much clients differ, nor of a heavy tail. With 10 or more, K of them do not rule out
+a tail of K degrees of freedom."""
+FEW_DIFFER = 0.5
+"""Variance that logarithms of squared errors are taken to have among so few clients. At most half of a logarithm counts
+then: that is a geometric median, which never follows one client alone."""
 HALF_COUNTS = 5.0
-"""Of so many clients at most half of a logarithm counts: that is a geometric median, which never follows one client
-alone. Of K, K / (K + 5)."""
+"""Of K clients, ten or more, at most the share K / (K + 5) of a logarithm counts."""
 MEDIAN_VARIANCE = np.pi / 2
 """Variance of a median over that of a mean."""
 COSINES = 1.25
@@ -105,16 +102,17 @@ def measure_spreads(
     level = float(np.median(of_client))
     of_client, of_component = of_client - level, of_component + level
     rest = log - of_component[component] - of_client[client]
-    p = _true_dimension(dimension, n_components)
+    p = _true_dimension(dimension, n_components, n_clients)
     n_atoms = np.maximum(np.bincount(client, minlength=n_clients), 1)
     lost = min((n_clients + n_components - 1) / max(known.size, 1), 0.7)  # of the table's freedom, by the fit
     variance = normal_deviation(rest) ** 2 / (1 - lost)
     expected = float(polygamma(1, p / 2))  # of the logarithm of a mean of p squares
     by_chance = MEDIAN_VARIANCE * max(variance, expected) / n_atoms
     beyond_chance = normal_deviation(of_client) ** 2 - (1 + 2.3 / np.sqrt(n_clients)) * float(np.median(by_chance))
-    of_prior = min(max(CLIENTS_TELL / n_clients - 1, 0.0), 1.0)
-    between = of_prior * DIFFER + (1 - of_prior) * max(beyond_chance, 0.0)  # (C3)
-    share = np.minimum(between / (between + by_chance), n_clients / (n_clients + HALF_COUNTS))
+    few = n_clients < MIN_CLIENTS
+    between = FEW_DIFFER if few else max(beyond_chance, 0.0)
+    most = 0.5 if few else n_clients / (n_clients + HALF_COUNTS)
+    share = np.minimum(between / (between + by_chance), most)  # (C3)
     rest += (of_client * (1 - share))[client]  # what is not of the clients
     lost = min((np.sum(share) + n_components - 1) / max(known.size, 1), 0.7)
     beyond = normal_deviation(rest) ** 2 / (1 - lost) / SHORT - expected
@@ -130,7 +128,7 @@ def measure_spreads(
 def agreement_weights(assignment: Assignment, owner: IntArray, spreads: Spreads, *, dimension: float) -> Array:
     """Weight of every atom, (R,): that of its client, times its own."""
     labels, squares = assignment.labels, assignment.distance**2
-    p = _true_dimension(dimension, spreads.of_component.size)
+    p = _true_dimension(dimension, spreads.of_component.size, spreads.of_client.size)
     cut = min(student_t.isf(norm.sf(CLIENT_CUT), max(spreads.of_client.size - 1, 2)), MAX_CLIENT_CUT)
     excess = np.maximum(spreads.of_client / spreads.deviation, 0.0) / cut
     of_client = np.where(excess < 1, (1 - excess**4) ** 2, 0.0) * np.exp(-spreads.shrunken)  # (C3)
@@ -143,9 +141,12 @@ def agreement_weights(assignment: Assignment, owner: IntArray, spreads: Spreads,
     return np.asarray(np.where(labels >= 0, weights, 0.0))
 
 
-def _true_dimension(told: float, n_components: int) -> float:
-    """Return p: that of the squared cosines is too low where dimensions are few, and r - 1 of them are within r."""
-    return min(told + COSINES, max(told, n_components - 1.0))
+def _true_dimension(told: float, n_components: int, n_clients: int) -> float:
+    """Return p: that of the squared cosines is too low where dimensions are few, and r - 1 of them are within r.
+
+    Few clients keep what they tell, the lower weight of atoms that are far.
+    """
+    return told if n_clients < MIN_CLIENTS else min(told + COSINES, max(told, n_components - 1.0))
 
 
 def _freedom(variance: float, expected: float, n_clients: int) -> float:
