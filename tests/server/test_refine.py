@@ -129,20 +129,24 @@ def test_a_turn_of_weak_clients_that_do_not_stand_apart_is_not_followed():
 
     Where there are first messages, most of these clients are left out, and the others are too few for a better answer.
     """
-    fed = federation(80, R, n_samples=200, law="laplace", condition=5.0, random_state=5)
-    first = aggregate(contributions_of(fed), R)
-    honest = scores_of(fed, first)
-    attacked = [turned_scores(c, first, 8.0) for c in fed.clients[:32]] + honest[32:]
-    assert refine(first, honest).refinement.taken
-    seen = refine(first, attacked)
-    bad = {c.name for c in fed.clients[:32]}
-    assert len(bad & set(seen.refinement.left_out)) >= 20  # of 32; 24 to 32 over six draws
-    assert len(set(seen.refinement.left_out) - bad) <= 4
-    assert not seen.refinement.taken
-    unseen = refine(first, renamed(attacked))
-    assert not unseen.refinement.taken
-    assert "a deviation that some of them share" in unseen.refinement.reason
-    assert error(refine(first, renamed(attacked), min_gain=0.0), fed) > 1.2 * error(first, fed)
+    n_seen = []
+    for seed in range(5, 11):
+        fed = federation(80, R, n_samples=200, law="laplace", condition=5.0, random_state=seed)
+        first = aggregate(contributions_of(fed), R)
+        honest = scores_of(fed, first)
+        attacked = [turned_scores(c, first, 8.0) for c in fed.clients[:32]] + honest[32:]
+        seen = refine(first, attacked)
+        bad = {c.name for c in fed.clients[:32]}
+        n_seen.append(len(bad & set(seen.refinement.left_out)))
+        assert len(set(seen.refinement.left_out) - bad) <= 4
+        assert not seen.refinement.taken
+        if seed == 5:
+            assert refine(first, honest).refinement.taken
+            unseen = refine(first, renamed(attacked))
+            assert not unseen.refinement.taken
+            assert "a deviation that some of them share" in unseen.refinement.reason
+            assert error(refine(first, renamed(attacked), min_gain=0.0), fed) > 1.2 * error(first, fed)
+    assert np.mean(n_seen) >= 26  # of 32
 
 
 def test_inflated_samples_do_not_count(strong, strong_first):
@@ -234,7 +238,7 @@ def test_second_messages_that_are_unlike_the_first_do_not_count(hundred, hundred
     assert error(unseen, hundred) > error(hundred_first, hundred)
 
 
-@pytest.mark.parametrize(("n_bad", "degrees", "left_out"), [(30, 6.0, True), (40, 3.5, False)])
+@pytest.mark.parametrize(("n_bad", "degrees", "left_out"), [(30, 6.0, True), (40, 3.8, False)])
 def test_a_turn_that_first_messages_do_not_explain_is_seen(hundred, hundred_first, n_bad, degrees, left_out):
     """Messages that are alike but for the turn: their clients are left out, or the part of the step along it."""
     bad = {c.name for c in hundred.clients[:n_bad]}
@@ -245,7 +249,7 @@ def test_a_turn_that_first_messages_do_not_explain_is_seen(hundred, hundred_firs
     assert ("its part along this is left out" in result.refinement.reason) != left_out
     assert error(result, hundred) < 0.9 * error(hundred_first, hundred)
     unseen = refine(hundred_first, renamed(attacked), min_gain=0.0)
-    assert error(unseen, hundred) > 1.1 * error(hundred_first, hundred)
+    assert error(unseen, hundred) > 1.2 * error(hundred_first, hundred)
 
 
 def test_clients_whose_fits_failed_count_if_their_data_agrees(hundred, hundred_first):
