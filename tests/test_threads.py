@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import numpy as np
+import pytest
 from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
@@ -69,6 +73,52 @@ def test_results_come_in_order_and_blocks_are_not_read_far_ahead():
         ahead = len(read)
         assert [first, *results] == [k * k for k in range(100)]
     assert ahead <= 6
+
+
+def test_a_block_that_fails_raises_in_its_turn_and_the_threads_go_on_to_other_work():
+    """Results before it come first, whichever thread had it; the next pass finds all threads free."""
+
+    def inverse(k):
+        return 1 / (k - 20)
+
+    with threadpool_limits(2, user_api="blas"), threads_for_blocks():
+        results = in_order(inverse, range(100), work=1e9)
+        assert [next(results) for _ in range(20)] == [inverse(k) for k in range(20)]
+        with pytest.raises(ZeroDivisionError):
+            next(results)
+        assert list(in_order(inverse, range(20), work=1e9)) == [inverse(k) for k in range(20)]
+
+
+def test_whoever_wants_no_more_results_leaves_nothing_running():
+    """Blocks that were read ahead are not worked on once the results are dropped."""
+    worked = []
+    with threadpool_limits(2, user_api="blas"), threads_for_blocks():
+        results = in_order(worked.append, range(100), work=1e9)
+        next(results)
+        results.close()
+        n_worked = len(worked)
+        assert list(in_order(abs, range(10), work=1e9)) == list(range(10))
+        assert len(worked) == n_worked <= 6
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_has_threads_of_its_own():
+    """Threads do not survive a fork: a child that waited for those of its parent would wait for ever."""
+
+    def squares():
+        with threads_for_blocks():
+            return list(in_order(lambda k: k * k, range(20), work=1e9))
+
+    with threadpool_limits(2, user_api="blas"):
+        here = squares()
+        child = multiprocessing.get_context("fork").Process(target=lambda: os._exit(squares() != here))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads is forked
+            child.start()
+        child.join(timeout=120)
+        if child.is_alive():
+            child.kill()
+    assert child.exitcode == 0
 
 
 def test_fits_in_joblib_threads_agree_with_fits_alone():

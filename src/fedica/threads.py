@@ -8,20 +8,29 @@ returned in the order of the blocks, so that sums do not depend on the number of
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from itertools import islice
+from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 _Block = TypeVar("_Block")
 _Result = TypeVar("_Result")
 
+MIN_SHARED_WORK = 5e7
+"""Fewer operations in all are done by the caller alone."""
+AHEAD = 3
+"""Blocks that are read ahead for each thread: those that wait, are being worked on, or whose turn has not come."""
+
+_Tasks: TypeAlias = "SimpleQueue[tuple[_Block, Future[_Result]] | None]"
 _n_threads: ContextVar[int] = ContextVar("fedica_n_threads", default=1)
 
 
@@ -82,17 +91,59 @@ def one_openmp_thread() -> Iterator[None]:
 def in_order(function: Callable[[_Block], _Result], blocks: Iterable[_Block], *, work: float) -> Iterator[_Result]:
     """Yield function(block) in the order of the blocks, computed side by side when there is enough to do.
 
-    blocks : read a few ahead, never whole. work : roughly how many floating point operations there are in total.
+    blocks : read by the caller alone, a few ahead, never whole. work : roughly how many floating point operations there
+    are in total.
     """
     n_threads = _n_threads.get()
-    if n_threads == 1 or work < 5e7:
+    if n_threads == 1 or work < MIN_SHARED_WORK:
         yield from map(function, blocks)
         return
-    with ThreadPoolExecutor(n_threads) as pool:
-        waiting: deque[Future[_Result]] = deque()
-        for block in blocks:
-            waiting.append(pool.submit(function, block))
-            if len(waiting) > 2 * n_threads:
+    tasks: _Tasks[_Block, _Result] = SimpleQueue()
+    waiting: deque[Future[_Result]] = deque()
+    helpers = [_helpers(os.getpid(), n_threads - 1).submit(_help, function, tasks) for _ in range(n_threads - 1)]
+    unread = iter(blocks)
+    try:
+        while True:
+            for block in islice(unread, AHEAD * n_threads - len(waiting)):
+                waiting.append(Future())
+                tasks.put((block, waiting[-1]))
+            if not waiting:
+                return
+            if waiting[0].done() or not _do_one(function, tasks):  # the caller works, too, rather than wait
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    finally:
+        while not tasks.empty():  # of a caller that wants no more results
+            tasks.get()
+        for _ in helpers:
+            tasks.put(None)
+        wait(helpers)
+
+
+@lru_cache(maxsize=4)
+def _helpers(process: int, n_threads: int) -> ThreadPoolExecutor:
+    """Return threads that stay: starting them anew costs as much as a block. A forked process has none of its own."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix=f"fedica-{process}")
+
+
+def _help(function: Callable[[_Block], _Result], tasks: _Tasks[_Block, _Result]) -> None:
+    """Work on blocks until there is a ``None`` among them."""
+    for block, future in iter(tasks.get, None):
+        _fulfil(future, function, block)
+
+
+def _do_one(function: Callable[[_Block], _Result], tasks: _Tasks[_Block, _Result]) -> bool:
+    """Work on one block, if one is left; return whether there was."""
+    try:
+        task = tasks.get_nowait()
+    except Empty:
+        return False
+    if task is not None:
+        _fulfil(task[1], function, task[0])
+    return True
+
+
+def _fulfil(future: Future[_Result], function: Callable[[_Block], _Result], block: _Block) -> None:
+    try:
+        future.set_result(function(block))
+    except BaseException as error:  # raised where the result is asked for
+        future.set_exception(error)
