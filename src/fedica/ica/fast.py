@@ -245,7 +245,7 @@ def _warm_start(data: Whitened, start: Array, max_steps: int = MAX_WARM_STEPS) -
     for _ in range(max_steps):
         new = step_from(current)
         steps = column_steps(new, current)
-        typical.append(float(np.sqrt(np.mean(steps**2))))
+        typical.append(float(np.linalg.norm(steps)) / np.sqrt(r))
         largest.append(float(steps.max()))
         current, before = new, largest[-2]
         # Steps that do not shrink are leaving a saddle, however small they are.

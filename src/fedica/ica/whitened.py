@@ -39,7 +39,7 @@ def logcosh(y: Array) -> Array:
         _tanh(y)
     else:
         np.tanh(y, out=y)
-    return np.asarray(y.shape[0] - _products(np.ones((len(y), 1), dtype=y.dtype), y * y)[0])
+    return np.asarray(y.shape[0] - _column_sums(y * y))
 
 
 def _tanh(y: Array) -> None:
@@ -55,10 +55,23 @@ def _products(z: NDArray[Any], y: NDArray[Any]) -> Array:
     """Return z'y in float64; in single precision over a few rows at a time, because long sums lose digits."""
     if z.dtype == np.float64:
         return np.asarray(z.T @ y, dtype=np.float64)
-    whole = len(z) - len(z) % SUM_ROWS
-    pieces = [part[:whole].reshape(-1, SUM_ROWS, part.shape[1]) for part in (z, y)]
-    total = np.matmul(pieces[0].transpose(0, 2, 1), pieces[1]).sum(axis=0, dtype=np.float64)
-    return np.asarray(total + z[whole:].T @ y[whole:])
+    (z_whole, z_rest), (y_whole, y_rest) = _in_pieces(z), _in_pieces(y)
+    return np.asarray((z_whole.transpose(0, 2, 1) @ y_whole).sum(axis=0, dtype=np.float64) + z_rest.T @ y_rest)
+
+
+def _column_sums(y: NDArray[Any]) -> Array:
+    """Return the sum of each column in float64, in single precision over a few rows at a time."""
+    ones = np.ones((1, len(y) if y.dtype == np.float64 else SUM_ROWS), dtype=y.dtype)
+    if y.dtype == np.float64:
+        return np.asarray((ones @ y)[0])
+    whole, rest = _in_pieces(y)
+    return np.asarray((ones @ whole).sum(axis=(0, 1), dtype=np.float64) + (ones[:, : len(rest)] @ rest)[0])
+
+
+def _in_pieces(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return views of the rows as pieces of `SUM_ROWS`, (n, SUM_ROWS, r), and of those that are left over."""
+    whole = len(rows) - len(rows) % SUM_ROWS
+    return rows[:whole].reshape(-1, SUM_ROWS, rows.shape[1]), rows[whole:]
 
 
 def cube(y: Array) -> Array:
