@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Thread
 
 import numpy as np
 import pytest
@@ -87,6 +87,20 @@ def test_a_block_that_fails_raises_in_its_turn_and_the_threads_go_on_to_other_wo
         with pytest.raises(ZeroDivisionError):
             next(results)
         assert list(in_order(inverse, range(20), work=1e9)) == [inverse(k) for k in range(20)]
+
+
+def test_a_pass_within_a_pass_does_not_wait_for_its_threads():
+    """The outer pass holds the threads until it is over; the inner one is then done by its caller alone."""
+
+    def passes():
+        with threadpool_limits(2, user_api="blas"), threads_for_blocks():
+            for k in in_order(abs, range(20), work=1e9):
+                assert list(in_order(abs, range(k), work=1e9)) == list(range(k))
+
+    inner = Thread(target=passes, daemon=True)
+    inner.start()
+    inner.join(timeout=60)
+    assert not inner.is_alive()
 
 
 def test_whoever_wants_no_more_results_leaves_nothing_running():

@@ -114,9 +114,10 @@ def in_order(function: Callable[[_Block], _Result], blocks: Iterable[_Block], *,
     finally:
         while not tasks.empty():  # of a caller that wants no more results
             tasks.get()
-        for _ in helpers:
+        begun = [helper for helper in helpers if not helper.cancel()]  # others waited for a pass that is not over
+        for _ in begun:
             tasks.put(None)
-        wait(helpers)
+        wait(begun)
 
 
 @lru_cache(maxsize=4)
