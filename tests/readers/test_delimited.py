@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedica.errors import DataError, FedicaError, FormatError
-from fedica.readers import read_data
+from fedica.readers import cell_rows, read_data
 
 X = np.array([[1.5, -2.25], [0.5, 3.0], [2.0, 4.125]])
 
@@ -204,6 +204,23 @@ def test_columns_are_taken_by_name_and_in_order(tmp_path):
     assert read_data(path, columns=["z", "a"], lacking_ok=True).features == ("a",)
     with pytest.raises(DataError, match="2 of 2 wanted"):
         read_data(path, columns=["y", "z"], lacking_ok=True)
+
+
+def test_names_are_not_formed_anew_for_every_column(tmp_path, monkeypatch):
+    """Voxels of a whole brain are chosen by name in a moment: work grows with the columns, not with their square."""
+    formed = []
+
+    def counting(cells, named):
+        formed.append(len(cells))
+        return original(cells, named)
+
+    original = cell_rows._names
+    monkeypatch.setattr(cell_rows, "_names", counting)
+    names = [f"voxel {k}" for k in range(50)]
+    path = written(tmp_path, "\n".join([",".join(names), ",".join(map(str, range(50))), ",".join(["0.5"] * 50)]))
+    table = read_data(path, columns=names[::-2])
+    np.testing.assert_array_equal(table.values[0], np.arange(50)[::-2])
+    assert len(formed) <= 2
 
 
 def test_memory_stays_about_the_array(tmp_path):

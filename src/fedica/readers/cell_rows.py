@@ -78,8 +78,9 @@ def read_rows(
     if named is None:
         named, note = _judged(cells, values[1:], source)
         told.append(note)
+    names, read = _names(cells, named), {*places, person}
     for column, k in zip(table, places, strict=True):
-        column.name = _names(cells, named)[k]
+        column.name = names[k]
     if not named:
         values[0] = [column.convert([cells[k]], 1, decimals)[0] for column, k in zip(table, places, strict=True)]
     elif len(values) == 1:
@@ -88,7 +89,7 @@ def read_rows(
         told.append("numbers were read with a decimal comma.")
     decimals.check(source)
     values, kept, left_out = _numeric(values[int(named) :], table, source)
-    left_out |= {name: "not wanted" for k, name in enumerate(_names(cells, named)) if k not in {*places, person}}
+    left_out |= {name: "not wanted" for k, name in enumerate(names) if k not in read}
     if options.person is not None:
         left_out[options.person] = "the person of each row"
     row_labels = tuple(labels if named else [cells[0], *labels]) if labels else None
