@@ -300,6 +300,26 @@ def test_a_minority_that_leans_with_one_component_does_not_decide_on_it(size, sc
     assert np.median([over_honest_alone(lean(d, 0.4, random_state=s), 0) for s, d in enumerate(drawn)]) < 1.5
 
 
+def test_few_clients_that_differ_are_not_taken_for_two_parties():
+    """Ten clients whose noise differs log-normally, 20 components: chance splits so few in two that seem far apart."""
+    ratios = []
+    for seed in (0, 4, 7, 8):
+        drawn = atoms_federation(10, 20, error=0.05, error_law="clients", declare_mixing=False, random_state=seed)
+        found = (aggregate(drawn.contributions, 20, method=m).mixing for m in ("consensus", "srf-ica"))
+        ours, median = (recovery_error(mixing, drawn.mixing).relative for mixing in found)
+        ratios.append(ours / median)
+    assert max(ratios) < 1.1
+
+
+def test_a_chain_of_attackers_among_many_clients_stands_apart():
+    """Two in five of a hundred clients lean, half of them half as far: what many clients show is told from chance."""
+    lean = Lean(size=1.91, scatter=0.16, share=0.49, steps=2, along=0.55)
+    drawn = [
+        atoms_federation(100, 10, condition=10.0, error=0.05, declare_mixing=False, random_state=s) for s in range(2)
+    ]
+    assert max(over_honest_alone(lean(d, 0.4, random_state=s)) for s, d in enumerate(drawn)) < 1.2
+
+
 def test_attackers_who_agree_closely_do_not_pass_for_the_most_accurate():
     """Noise differs log-normally between honest clients; two in five clients lean by 0.6 of a typical error, as one."""
     drawn = [

@@ -30,11 +30,12 @@ MIN_SHARING = 2
 """Fewer clients share nothing."""
 EDGE = 1.1
 """Eigenvalues must be above the edge of chance by this factor."""
-APART = 4.0
-"""Distance between two groups over their own spread; the halves of one Gaussian cloud have 2.7."""
-APART_IN_ONE, APART_OF_FEW = 3.2, 58.0
-"""The same among n clients in one component, c + b / n: the best split along three leading directions of one Gaussian
-cloud, of 4 to 19 dimensions, is beyond it in about one case of 1,000."""
+APART, APART_OF_FEW = 2.9, 36.0
+"""Distance between two groups of n clients over their own spread, c + b / n: the best split of one Gaussian cloud along
+a line is beyond it in about one case of 50, and in fewer where n is above 100. Its halves have 2.7."""
+APART_IN_ONE, APART_IN_ONE_OF_FEW = 3.2, 58.0
+"""The same in one component: the best split along three leading directions of one Gaussian cloud, of 4 to 19
+dimensions, is beyond it in about one case of 1,000."""
 MAX_LENGTH = 2.0
 """Typical errors to which an error is cut where a direction is sought in one component."""
 MAX_ERROR = 3.0
@@ -129,7 +130,8 @@ def independent_clients(
             position, shown = _positions(atoms, owner, assignment, errors.frame, direction, scale)
             apart, bound = _best_split(position, shown * weights * counts)
             upper = position[errors.clients] > bound
-            if apart <= APART or min((upper & inside).sum(), (~upper & inside).sum()) < MIN_SHARING:
+            few = min((upper & inside).sum(), (~upper & inside).sum()) < MIN_SHARING
+            if few or apart <= _apart_by_chance(shown * weights * counts):
                 continue
             voting = counts[errors.clients] & has.any(axis=1)  # also who is too far away to be averaged
             below, above = _voices(vectors[voting], has[voting], upper[voting])
@@ -140,6 +142,12 @@ def independent_clients(
         else:
             break
     return counts
+
+
+def _apart_by_chance(weights: Array) -> float:
+    """How far apart the two parts of one cloud may seem: farther among few clients. weights : (K,), not negative."""
+    n = weights.sum() ** 2 / max(float(np.square(weights).sum()), 1e-300)  # as many as so many equal ones
+    return float(APART + APART_OF_FEW / max(n, 1.0))  # (C4)
 
 
 def _voices(vectors: Array, has: BoolArray, upper: BoolArray) -> tuple[float, float]:
@@ -206,7 +214,7 @@ def _minority_of_component(vectors: Array, axes: Array) -> tuple[Array, float]:
     vectors : (n, q), errors in units of a typical one; axes : (MAX_SHARED, q), along which it is sought.
     """
     n = vectors.shape[0]
-    most, found = APART_IN_ONE + APART_OF_FEW / n, (np.zeros(vectors.shape[1]), np.inf)
+    most, found = APART_IN_ONE + APART_IN_ONE_OF_FEW / n, (np.zeros(vectors.shape[1]), np.inf)
     for direction in axes:
         position = vectors @ direction
         apart, bound = _best_split(position, np.ones(n))
