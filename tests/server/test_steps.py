@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
 from fedica.arrays import unit
@@ -16,7 +17,7 @@ from fedica.errors import GroupingError
 from fedica.server import embedding as embedding_module
 from fedica.server.affinity import absolute_affinity, absolute_product, quadratic_features
 from fedica.server.centres import geometric_medians
-from fedica.server.clusters import kmeans, kmeans_lower_bound
+from fedica.server.clusters import kmeans, kmeans_lower_bound, random_points
 from fedica.server.embedding import embed_absolute, embed_squared
 from fedica.server.signs import align_signs
 
@@ -117,6 +118,17 @@ class TestKMeans:
         found = kmeans(columns_of(points.T), 4, n_init=5, rng=rng)
         groups = [points[found.labels == a] for a in range(4)]
         assert found.objective == pytest.approx(sum(((g - g.mean(axis=0)) ** 2).sum() for g in groups), rel=1e-4)
+
+    @settings(max_examples=30, deadline=None)
+    @given(seed=seeds)
+    def test_random_starts_are_those_of_scikit_learn(self, seed):
+        """From the same seed the same points are chosen, and the generator is left in the same state."""
+        rng = np.random.default_rng(seed)
+        points = rng.standard_normal((int(rng.integers(20, 200)), 4))
+        ours, theirs = np.random.RandomState(seed % 2**32), np.random.RandomState(seed % 2**32)
+        expected, _ = kmeans_plusplus(points, 6, random_state=theirs)
+        np.testing.assert_array_equal(random_points(points, 6, ours), expected)
+        assert ours.uniform() == theirs.uniform()
 
     def test_an_empty_group_is_an_error(self):
         """Two distinct points do not make three groups."""

@@ -8,7 +8,8 @@ from fedica.arrays import Array, IntArray, fix_signs
 from fedica.blocks import MAX_DENSE_SCATTER, Columns, leading_eigenpairs, split_by_group
 
 MAX_SCATTER_FEATURES = 128
-"""Up to this many features the scatter matrices of all groups are summed at once; above, group by group."""
+"""Up to this many features, and where groups have as many atoms as features, the scatter matrices of all groups are
+summed at once; else one goes group by group."""
 MAX_GROUP_BYTES = 2**27
 """Bytes up to which a group is loaded into memory."""
 
@@ -29,7 +30,8 @@ def align_signs(atoms: Columns, labels: IntArray, n_components: int) -> Array:
 
 def leading_axes(atoms: Columns, labels: IntArray, n_components: int) -> Array:
     """Leading left singular vector of each group of atoms, its largest entry positive: (d, r). No group is empty."""
-    if atoms.shape[0] <= MAX_SCATTER_FEATURES:
+    d, n_atoms = atoms.shape
+    if d <= MAX_SCATTER_FEATURES and n_atoms >= n_components * d:
         (scatters,) = atoms.total(lambda block, label: (_group_scatters(block, label, n_components),), labels)
         axes = np.linalg.eigh(scatters)[1][:, :, -1].T
     else:
