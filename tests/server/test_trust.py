@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student_t
 
 from fedica import Contribution, aggregate
 from fedica.arrays import polar, unit
 from fedica.blocks import Drawn, columns_of
 from fedica.matching import match
+from fedica.server.agreement import efficient_deviation
 from fedica.server.trust.judge import expected_likeness
-from fedica.server.trust.likeness import Chance, chance_likeness, unlike_others
+from fedica.server.trust.likeness import FREEDOM_LOST, Chance, chance_likeness, unlike_others
+from fedica.server.trust.measure import deviations
 from fedica.simulate import find_attack, people
 
 
@@ -215,6 +218,34 @@ def test_uncertain_atoms_do_not_count_against_a_client(wrong, uncertain, verdict
         assert trust["client-07"].reason.startswith(f"its data does not determine {n} of its 10 atoms, as it says")
 
 
+class TestDeviation:
+    """How much clients differ, told by a few of them."""
+
+    def test_one_far_value_does_not_count(self):
+        """The deviation of normal values, with and without one that is far from them."""
+        values = np.random.default_rng(0).standard_normal(2000)
+        assert efficient_deviation(values) == pytest.approx(1.0, abs=0.05)
+        assert efficient_deviation(np.append(values, 1e6)) == pytest.approx(efficient_deviation(values), rel=1e-2)
+
+    def test_equal_values_have_no_deviation(self):
+        """Also where one of them is not equal."""
+        assert efficient_deviation(np.array([1.0, 1.0, 1.0, 1.0, 2.0])) == 0
+
+    @pytest.mark.parametrize("n", [6, 12, 16])
+    def test_a_quantile_is_exceeded_about_as_often_as_it_says(self, n):
+        """One new value in a hundred; with the median absolute deviation it would be nearly two."""
+        values = np.random.default_rng(n).standard_normal((20_000, n + 1))
+        quantile = student_t.ppf(0.99, n - FREEDOM_LOST)
+        limit = [np.median(row[:n]) + quantile * efficient_deviation(row[:n]) for row in values]
+        assert 0.008 < np.mean(values[:, n] > limit) < 0.0145
+
+    def test_clients_that_are_far_do_not_widen_the_spread_of_distances(self):
+        """A fifth of them, a hundred times as far as the others."""
+        near = np.exp(0.3 * np.random.default_rng(0).standard_normal(40)) * 0.01
+        all_of_them = deviations(np.append(near, [1.0] * 10), np.full(50, 10), 10)
+        assert all_of_them[0] == pytest.approx(deviations(near, np.full(40, 10), 10)[0], rel=1e-6)
+
+
 @pytest.mark.parametrize(("n_few", "likeness", "explained"), [(1, 0.35, True), (4, 0.35, False), (4, 0.65, True)])
 def test_clients_with_few_samples_tell_what_few_samples_explain(n_few, likeness, explained):
     """A tenth of the samples may explain ten times the squared error; not where others with as few are like most."""
@@ -287,6 +318,12 @@ class TestLikeness:
             faced = find_attack(name)(people(20, 12, kind="eeg", random_state=200), 0.2, random_state=200)
             verdict = np.array(aggregate(faced.contributions, 12, method="consensus").trust.verdict)
             assert np.array_equal(verdict == "outlying", ~faced.honest)
+
+    def test_shifted_features_of_few_maps_are_named(self):
+        """Six maps a person, and a mask that is off by some places: the spread of sixteen people must be told well."""
+        faced = find_attack("shifted-features")(people(20, 6, kind="eeg", random_state=104), 0.2, random_state=104)
+        verdict = np.array(aggregate(faced.contributions, 6, method="consensus").trust.verdict)
+        assert np.array_equal(verdict == "outlying", ~faced.honest)
 
     def test_the_reason_compares_with_the_others_and_with_chance(self):
         """The sentence has three mean cosines."""

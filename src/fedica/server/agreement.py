@@ -16,6 +16,8 @@ NEAR = float(np.tan(np.radians(15.0)))
 """An atom within 15 degrees of its component always matches it."""
 MIN_RADIUS = 1e-7
 """Clients that agree to rounding agree: no radius is smaller."""
+BIWEIGHT_REACH = 9.0
+"""Median absolute deviations at which a value ceases to count in `efficient_deviation`: the usual choice."""
 CLIENTS_AT_ONCE = 50_000
 """Clients whose influence is worked out in one pass."""
 
@@ -80,6 +82,21 @@ def angles_to(atoms: Columns, mixing: Array, labels: IntArray) -> Array:
 def robust_deviation(values: Array) -> float:
     """Median absolute deviation, scaled to the standard deviation of so many normal values."""
     return values.size / max(values.size - 0.8, 0.5) * normal_deviation(values)
+
+
+def efficient_deviation(values: Array) -> float:
+    """Tukey's biweight as a standard deviation: nothing counts beyond nine median absolute deviations.
+
+    Of a few values it varies a third less than `robust_deviation`, so that Student's quantiles are exceeded about as
+    often as they say; but it follows values that are moderately far. So those in doubt should be left out.
+    """
+    n, away = values.size, values - np.median(values)
+    reach = BIWEIGHT_REACH * float(np.median(np.abs(away)))
+    if reach == 0:
+        return 0.0
+    u = np.minimum((away / reach) ** 2, 1.0)
+    squares, slope = float(np.sum(away**2 * (1 - u) ** 4)), float(np.sum((1 - u) * (1 - 5 * u)))
+    return float(np.sqrt(n / max(n - 1, 1) * n * squares)) / slope
 
 
 def normal_deviation(values: Array, centre: float | None = None) -> float:

@@ -16,8 +16,9 @@ from fedica.server.trust.likeness import client_likeness, unlike_others
 from fedica.server.trust.measure import Measured
 
 FALSE_ALARMS = 0.02
-"""Share of honest clients that may be called outlying: half of it for their distance, the rest for too few matches and
-for too little likeness."""
+"""Share of honest clients that may be called outlying: half of it for their distance, a quarter for too few matches."""
+UNLIKE_ALARMS = 0.75 * FALSE_ALARMS
+"""Level of the test of likeness. At most half of the likeness may be left besides, which is rare among the honest."""
 CLOSE = float(np.tan(np.radians(5.0)))
 """A client whose atoms are within 5 degrees is never outlying, however closely the others agree."""
 FARTHER = 1.5
@@ -60,7 +61,7 @@ def judge(measured: Measured, n_samples: IntArray) -> Judged:
     log = np.log(np.maximum(distance, 1e-9) ** 2)
     far = (log > 2 * np.log(typical) + _reach(measured.deviation)) & (distance > np.maximum(FARTHER * typical, CLOSE))
     few_matches = _fewer_matches(measured)
-    unlike = unlike_others(measured.likeness, measured.n_given, measured.within, measured.chance, FALSE_ALARMS / 4)
+    unlike = unlike_others(measured.likeness, measured.n_given, measured.within, measured.chance, UNLIKE_ALARMS)
     excess = _expected_excess(n_samples, distance, typical)
     few = excess > FEW_SAMPLES
     hardly_any = n_samples < np.minimum(SAMPLES_NEEDED * measured.has.shape[1] ** 2, _usual_samples(n_samples) / 4)

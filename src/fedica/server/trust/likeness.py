@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 from fedica.arrays import Array, BoolArray, IntArray, polar
 from fedica.blocks import Columns, Drawn, columns_of, group_medians
 from fedica.matching import match_similarity
-from fedica.server.agreement import angles_to, robust_deviation
+from fedica.server.agreement import angles_to, efficient_deviation
 from fedica.server.assign import assign_atoms
 
 N_TURNED = 60
@@ -23,6 +23,9 @@ MIN_ATOMS = 4
 """Of fewer atoms a mean tells too little to be compared with chance."""
 BY_CHANCE, BEYOND_CHANCE = 2.0, 3.0
 """A client within 2 deviations of chance is no better than chance; others beyond 3 are clearly better."""
+FREEDOM_LOST = 3
+"""Degrees of freedom that the median and `efficient_deviation` cost: then 1.0% to 1.3% of all normal values exceed the
+quantile that 1% should, from six clients on."""
 MAX_SPANS = 1000
 """Clients whose own spans are measured; of more clients, the typical span stands for the spans of the others."""
 MIN_DEVIATION = 1e-3
@@ -64,11 +67,10 @@ def client_likeness(angle_of_atom: Array, labels: IntArray, owner: IntArray, n_c
 def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Chance, false_alarms: float) -> BoolArray:
     """Whether each client is much less like the components than the others are, (K,).
 
-    That is: at most half as much beyond chance, and lower than clients like the others are but for a share of
-    ``false_alarms``; or no better than chance while the others are clearly better, and lower than they are but for
-    twice that share. Clients for which one of these may hold do not count in what is usual, as long as more than half
-    remain, and those that are found drop out of the comparison: so several do not hide one another. Half of them cannot
-    be found.
+    That is: at most half as much beyond chance, or no better than chance while the others are clearly better; and lower
+    than clients like the others are but for a share of ``false_alarms``. Clients for which one of these may hold do not
+    count in what is usual, as long as more than half remain, and those that are found drop out of the comparison: so
+    several do not hide one another. Half of them cannot be found.
 
     likeness, n_atoms : (K,), as from `client_likeness`; within : deviation of cosines between the atoms of one client.
     """
@@ -78,13 +80,13 @@ def unlike_others(likeness: Array, n_atoms: IntArray, within: float, chance: Cha
     compared = clear if 2 * np.count_nonzero(clear) > clear.size else np.ones_like(clear)
     found = np.zeros_like(clear)
     while True:
-        usual, deviation = float(np.median(likeness[compared])), robust_deviation(likeness[compared])
+        usual, deviation = float(np.median(likeness[compared])), efficient_deviation(likeness[compared])
         deviations = np.maximum(np.maximum(deviation, spread), within / np.sqrt(np.maximum(n_atoms, 1)))
-        of_errors = student_t(max(int(np.count_nonzero(compared)) - 1, 2))
+        freedom = max(int(np.count_nonzero(compared)) - FREEDOM_LOST, 2)
         hardly = beyond < HARDLY_ALIKE * np.median(beyond[compared])
-        more = found | (hardly & (usual - likeness > of_errors.ppf(1 - false_alarms) * deviations))
         if np.median(beyond[compared] / spread[compared]) > BEYOND_CHANCE:
-            more |= by_chance & (usual - likeness > of_errors.ppf(1 - 2 * false_alarms) * deviations)
+            hardly |= by_chance
+        more = found | (hardly & (usual - likeness > student_t.ppf(1 - false_alarms, freedom) * deviations))
         if 2 * np.count_nonzero(more) >= likeness.size:
             return np.zeros_like(found)
         if np.array_equal(more, found):

@@ -14,6 +14,7 @@ from fedica.server.agreement import (
     angles_to,
     client_distances,
     duplicate_weights,
+    efficient_deviation,
     matched_atoms,
     normal_deviation,
     radius_of,
@@ -24,6 +25,9 @@ from fedica.server.trust.likeness import Chance, client_likeness
 
 ALLOWED = 1.0
 """Noise that others have too: atoms of a noisier client may be farther from their components by so many deviations."""
+
+IN_DOUBT = 3.0
+"""Clients farther than this many robust deviations do not tell how far clients usually are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +85,7 @@ def measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assig
     duplicates = duplicate_weights(admitted.atoms, owner, assignment, r)
     distance = client_distances(assignment, owner, n_clients)
     n_atoms = np.bincount(owner, minlength=n_clients)
-    radius, deviation = radius_of(distance, duplicates), _deviations(distance, n_atoms, r)
+    radius, deviation = radius_of(distance, duplicates), deviations(distance, n_atoms, r)
     allowed = np.clip(distance / radius, 1.0, np.exp(ALLOWED * _lower_deviation(distance) / 2))
     matched = matched_atoms(assignment, weights, r)
     matched_allowing = matched_atoms(assignment, weights, r, allowed[owner])
@@ -114,9 +118,14 @@ def measure(admitted: Admitted, mixing: Array, weights: Array, assignment: Assig
     )
 
 
-def _deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
-    """Deviation of the logarithm of a squared distance: that among clients, at least what a median of n_k atoms has."""
-    among_clients = robust_deviation(_log_squares(distance))
+def deviations(distance: Array, n_atoms: IntArray, n_components: int) -> Array:
+    """Deviation of the logarithm of a squared distance: that among clients, at least what a median of n_k atoms has.
+
+    Clients in doubt are left out, so that those that remain may be told by a deviation that varies less.
+    """
+    log = _log_squares(distance)
+    in_doubt = log > np.median(log) + IN_DOUBT * robust_deviation(log)
+    among_clients = efficient_deviation(log[~in_doubt])
     of_medians = np.pi / 2 * float(polygamma(1, max(n_components - 1, 1) / 2)) / np.maximum(n_atoms, 1)
     return np.maximum(among_clients, np.sqrt(of_medians))
 
