@@ -13,7 +13,7 @@ from fedica.arrays import polar, unit
 from fedica.blocks import Drawn, columns_of
 from fedica.matching import match
 from fedica.server.agreement import efficient_deviation
-from fedica.server.trust.judge import expected_likeness
+from fedica.server.trust.judge import expected_likeness, span_is_right
 from fedica.server.trust.likeness import FREEDOM_LOST, Chance, chance_likeness, unlike_others
 from fedica.server.trust.measure import deviations
 from fedica.simulate import find_attack, people
@@ -218,6 +218,33 @@ def test_uncertain_atoms_do_not_count_against_a_client(wrong, uncertain, verdict
         assert trust["client-07"].reason.startswith(f"its data does not determine {n} of its 10 atoms, as it says")
 
 
+@pytest.mark.parametrize(("right", "verdict"), [(True, "weak"), (False, "outlying")])
+def test_few_samples_explain_a_rotation_and_not_a_span(right, verdict):
+    """Sixty samples let a local ICA find any rotation, but of the leading directions, which they do show."""
+    rng = np.random.default_rng(0)
+    A = polar(rng.standard_normal((40, 8)))
+    blocks = [unit(A + 0.02 * rng.standard_normal(A.shape)) for _ in range(20)]
+    blocks[4] = blocks[4] @ polar(rng.standard_normal((8, 8))) if right else polar(rng.standard_normal((40, 8)))
+    trust = aggregate(named(blocks, [60 if k == 4 else 5000 for k in range(20)]), 8).trust
+    assert trust["client-04"].verdict == verdict
+    assert all(row.verdict != "outlying" for row in trust if row.client != "client-04")
+
+
+@pytest.mark.parametrize(
+    ("n_few", "inside", "right"), [(1, 0.5, True), (4, 0.5, False), (4, 0.7, True), (1, 0.1, False)]
+)
+def test_clients_with_few_samples_tell_what_few_samples_do_to_a_span(n_few, inside, right):
+    """A fifth of the samples may explain half a span; not where others with as few have nearly all of it."""
+    shares = np.array([*[0.9] * 10, *[0.85] * (n_few - 1), inside])
+    excess = np.array([*[1.0] * 10, *[np.sqrt(5.0)] * n_few])
+    assert span_is_right(shares, excess)[-1] == right
+
+
+def test_a_span_of_the_whole_space_says_nothing():
+    """With as many atoms as features every span holds all: whoever has few samples stays excused."""
+    assert span_is_right(np.ones(12), np.array([*[1.0] * 11, 5.0])).all()
+
+
 class TestDeviation:
     """How much clients differ, told by a few of them."""
 
@@ -261,7 +288,7 @@ class TestLikeness:
         """The clients that are found."""
         likeness = np.array(likeness)
         n_atoms, own, spread = (np.broadcast_to(x, likeness.shape) for x in (n_atoms, own, 0.05))
-        chance = Chance(typical=0.3, high=0.4, mean=0.3, own=own, deviation=spread)
+        chance = Chance(typical=0.3, high=0.4, mean=0.3, own=own, deviation=spread, inside=np.ones(likeness.size))
         return np.flatnonzero(unlike_others(likeness, n_atoms, within, chance, 0.005)).tolist()
 
     @pytest.mark.parametrize("n_bad", [1, 3, 6])
@@ -324,6 +351,17 @@ class TestLikeness:
         faced = find_attack("shifted-features")(people(20, 6, kind="eeg", random_state=104), 0.2, random_state=104)
         verdict = np.array(aggregate(faced.contributions, 6, method="consensus").trust.verdict)
         assert np.array_equal(verdict == "outlying", ~faced.honest)
+
+    def test_the_share_inside_a_span_is_beyond_that_of_a_random_one(self):
+        """One for a span that holds the components and for the whole space, about none for a random span."""
+        rng = np.random.default_rng(0)
+        mixing = np.linalg.qr(rng.standard_normal((60, 6)))[0]
+        bases = [mixing, np.eye(60), *(np.linalg.qr(rng.standard_normal((60, 6)))[0] for _ in range(20))]
+        owner = np.repeat(np.arange(len(bases)), [basis.shape[1] for basis in bases])
+        columns = columns_of(np.concatenate(bases, axis=1), owner)
+        inside = chance_likeness(columns, Drawn(owner, np.arange(len(bases))), mixing).inside
+        assert np.allclose(inside[:2], 1)
+        assert abs(inside[2:].mean()) < 0.03
 
     def test_the_reason_compares_with_the_others_and_with_chance(self):
         """The sentence has three mean cosines."""

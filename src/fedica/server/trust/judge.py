@@ -35,6 +35,8 @@ LIKENESS_SLACK = 1.5
 """times the squared error that they predict, but never by more than 1/n."""
 SAMPLES_NEEDED = 40.0
 """Below 40 r^2 samples, and a quarter of the others', a local ICA may find anything: theory asks for r^2 at least."""
+SPAN_KEPT = 0.75
+"""But in a span that has this share of what the others' spans have of the components beyond chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ def judge(measured: Measured, n_samples: IntArray) -> Judged:
         measured.likeness >= expected_likeness(measured.likeness, excess),
         distance <= SAMPLES_SLACK * excess * typical,
     )
-    explained = few & (near | hardly_any)
+    explained = few & (near | (hardly_any & span_is_right(measured.chance.inside, excess)))
     outlying = (far | few_matches | unlike) & ~explained
     noisy = distance > client_cut(measured.has.shape[1]) * typical
     weak = (noisy | far | few_matches | unlike) & ~outlying
@@ -143,6 +145,20 @@ def _expected_excess(n_samples: IntArray, distance: Array, radius: float) -> Arr
         return np.ones(n_samples.size)
     ratio = np.median(typical) / np.maximum(n_samples, 1)
     return np.asarray(np.where(n_samples > 0, np.sqrt(np.maximum(ratio, 1.0)), 1.0))
+
+
+def span_is_right(inside: Array, excess: Array) -> BoolArray:
+    """Whether few samples may have turned a client's atoms within a span that is right, or is as they explain, (K,).
+
+    A local ICA of few samples may find anything, but within the leading directions of the data, which need far fewer.
+    """
+    error = 1 / np.maximum(inside, 1e-2) - 1
+    typical, squares, few = max(float(np.median(error)), 1e-12), excess**2, excess > FEW_SAMPLES
+    predicted = SAMPLES_SLACK * squares
+    if np.count_nonzero(few) >= MIN_FEW:
+        share = max(float(np.median((error[few] / typical - 1) / (squares[few] - 1))), 0.0)
+        predicted = np.minimum(LIKENESS_SLACK * (1 + share * (squares - 1)), predicted)
+    return np.asarray((inside >= SPAN_KEPT * np.median(inside)) | (error <= typical * predicted))
 
 
 def expected_likeness(likeness: Array, excess: Array) -> Array:

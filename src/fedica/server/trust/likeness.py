@@ -44,6 +44,9 @@ class Chance:
         Mean cosine of a client's atoms: what is typical.
     own, deviation : ndarray of shape (K,)
         Mean cosine of each client's atoms in its own span, and by how much it differs between turns.
+    inside : ndarray of shape (K,)
+        Share of the components that lies in each client's span, whatever its atoms are in it, beyond what a random span
+        has: 0 for a random one, 1 for one that holds them, as does the whole space.
     """
 
     typical: float
@@ -51,6 +54,7 @@ class Chance:
     mean: float
     own: Array
     deviation: Array
+    inside: Array
 
 
 def client_likeness(angle_of_atom: Array, labels: IntArray, owner: IntArray, n_clients: int) -> tuple[Array, IntArray]:
@@ -105,7 +109,7 @@ def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> Chance:
     clients = drawn.order[:MAX_SPANS]
     n_turned = min(N_TURNED, clients.size)
     n_turns = -(-N_TURNED // n_turned)
-    turned, in_spans = [], np.empty((clients.size, 2))
+    turned, in_spans = [], np.empty((clients.size, 3))
     for k, basis in enumerate(_bases(atoms, drawn, clients)):
         in_spans[k], m = _chance_in_span(basis, mixing), basis.shape[1]
         if k < n_turned:
@@ -118,7 +122,7 @@ def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> Chance:
     typical = float(np.median(angles[labels >= 0])) if (labels >= 0).any() else 90.0
     means = client_likeness(angles, labels, whose, len(turned))[0]
     expected = np.maximum(np.repeat(in_spans[:n_turned, 0], n_turns), MIN_DEVIATION)
-    in_spans *= np.median(means / expected)  # components are not orthogonal
+    in_spans[:, :2] *= np.median(means / expected)  # components are not orthogonal
     own = np.tile(np.median(in_spans, axis=0), (drawn.order.size, 1))
     own[clients] = in_spans
     return Chance(
@@ -127,6 +131,7 @@ def chance_likeness(atoms: Columns, drawn: Drawn, mixing: Array) -> Chance:
         mean=float(np.median(means)),
         own=own[:, 0],
         deviation=own[:, 1],
+        inside=own[:, 2],
     )
 
 
@@ -136,15 +141,18 @@ def _bases(atoms: Columns, drawn: Drawn, clients: IntArray) -> Iterator[Array]:
         yield np.linalg.qr(atoms.take(np.arange(first, last)))[0]
 
 
-def _chance_in_span(basis: Array, mixing: Array) -> tuple[float, float]:
-    """Mean cosine by chance in a client's span, and its deviation between turns, as for orthogonal components.
+def _chance_in_span(basis: Array, mixing: Array) -> tuple[float, float, float]:
+    """Mean cosine by chance in a client's span, its deviation between turns, and the share of the components inside.
 
-    A component whose part in the span is as long as s has s times the cosine that a component inside it has.
+    The first two are as for orthogonal components: one whose part in the span is as long as s has s times the cosine
+    that a component inside it has. The share is beyond that of a random span, r_k / d of the squared length.
     """
-    n_given = min(basis.shape[1], mixing.shape[1])
-    length = float(np.sort(np.linalg.norm(basis.T @ mixing, axis=0))[-n_given:].mean())
+    n_given, by_chance = min(basis.shape[1], mixing.shape[1]), basis.shape[1] / basis.shape[0]
+    lengths = np.sort(np.linalg.norm(basis.T @ mixing, axis=0))[-n_given:]
+    length, squared = float(lengths.mean()), float((lengths**2).mean())
+    inside = (squared - by_chance) / (1 - by_chance) if by_chance < 1 else 1.0
     mean, spread = _turned_likeness(basis.shape[1], n_given)
-    return length * mean, length * spread
+    return length * mean, length * spread, inside
 
 
 @lru_cache(maxsize=1024)
