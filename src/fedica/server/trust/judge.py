@@ -16,9 +16,9 @@ from fedica.server.trust.likeness import client_likeness, unlike_others
 from fedica.server.trust.measure import Measured
 
 FALSE_ALARMS = 0.02
-"""Share of honest clients that may be called outlying: half of it for their distance, a quarter for too few matches."""
-UNLIKE_ALARMS = 0.75 * FALSE_ALARMS
-"""Level of the test of likeness. At most half of the likeness may be left besides, which is rare among the honest."""
+"""Share of honest clients that may be called outlying, in all."""
+UNLIKE_ALARMS, FAR_ALARMS, FEW_MATCHES_ALARMS = 0.75 * FALSE_ALARMS, 0.2 * FALSE_ALARMS, 0.05 * FALSE_ALARMS
+"""The same for too little likeness, too large a distance and too few matches: most of it where wrecked people show."""
 CLOSE = float(np.tan(np.radians(5.0)))
 """A client whose atoms are within 5 degrees is never outlying, however closely the others agree."""
 FARTHER = 1.5
@@ -117,11 +117,11 @@ def excuse_uncertain(measured: Measured, judged: Judged, admitted: Admitted, ass
 
 def _reach(deviation: Array) -> Array:
     """By how much the logarithm of a client's squared distance may exceed the typical one. deviation : (K,)."""
-    return np.asarray(float(student_t.ppf(1 - FALSE_ALARMS / 2, max(deviation.size - 1, 2))) * deviation)
+    return np.asarray(float(student_t.ppf(1 - FAR_ALARMS, max(deviation.size - 1, 2))) * deviation)
 
 
 def _fewer_matches(measured: Measured) -> BoolArray:
-    """Whether a client matches fewer components than clients like the others would but for one in two hundred.
+    """Whether a client matches fewer components than clients like the others would but for one in a thousand.
 
     A client that is noisier than most, and not so much that it is far, is not blamed a second time for atoms that its
     noise takes away from the components.
@@ -130,7 +130,7 @@ def _fewer_matches(measured: Measured) -> BoolArray:
     share = measured.n_matched / np.maximum(possible, 1)
     usual = float(np.median(share))
     usual = min(usual - float(np.median(np.abs(share - usual))), MAX_MATCHED)
-    return np.asarray(binom.cdf(measured.has_allowing.sum(axis=1), possible, max(usual, 0.0)) <= FALSE_ALARMS / 4)
+    return np.asarray(binom.cdf(measured.has_allowing.sum(axis=1), possible, max(usual, 0.0)) <= FEW_MATCHES_ALARMS)
 
 
 def _usual_samples(n_samples: IntArray) -> float:
