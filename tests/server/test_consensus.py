@@ -147,17 +147,28 @@ def test_exact_agreement_of_a_majority_wins():
 
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds)
-def test_signs_and_order_do_not_matter_and_a_change_of_basis_hardly(seed):
-    """Flipping and permuting change nothing; any invertible map of the features maps the result, up to its noise."""
+def test_signs_and_order_do_not_matter(seed):
+    """Flipping and permuting atoms change nothing."""
     rng = np.random.default_rng(seed)
-    A = polar(rng.standard_normal((4, 4)))
-    blocks = honest_blocks(rng, A, 9)
+    blocks = honest_blocks(rng, polar(rng.standard_normal((4, 4))), 9)
     reference = aggregate(send(blocks, rng), 4)
     again = aggregate(send(blocks, rng), 4)
     assert np.allclose(again.mixing, reference.mixing, atol=1e-7)
-    turn = conditioned(rng, 4, 4, 5.0)
-    mapped = aggregate(send([unit(turn @ b) for b in blocks], rng), 4)
-    assert error(mapped.mixing, unit(turn @ A)) < 0.05
+
+
+def test_a_change_of_basis_hardly_matters():
+    """Any invertible map of the features maps the result, up to a fifth of its noise in the median federation."""
+    over_noise, errors = [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        A, turn = polar(rng.standard_normal((4, 4))), conditioned(rng, 4, 4, 5.0)
+        blocks = honest_blocks(rng, A, 9)
+        mapped = aggregate(send([unit(turn @ b) for b in blocks], rng), 4).mixing
+        expected = unit(turn @ aggregate(send(blocks, rng), 4).mixing)
+        over_noise.append(error(mapped, expected) / error(expected, unit(turn @ A)))
+        errors.append(error(mapped, unit(turn @ A)))
+    assert np.median(over_noise) < 0.2
+    assert max(errors) < 0.05
 
 
 class TestHowManyComponents:
