@@ -162,9 +162,12 @@ def _resident(path):
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="tells resident memory from /proc/self/smaps")
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_pages_of_a_mapped_file_are_given_back(order, tmp_path, monkeypatch):
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_pages_of_a_mapped_file_are_given_back(order, n_threads, tmp_path, monkeypatch):
     """A file of 16 MB never has more than a few MB in memory while it is fitted, and none afterwards."""
     monkeypatch.setattr("fedica.blocks.arrays.RELEASE_BYTES", 2**20)
+    monkeypatch.setattr("fedica.threads._BlasThreads.enter", lambda _: n_threads)
+    monkeypatch.setattr("fedica.threads._BlasThreads.leave", lambda _: None)
     path = tmp_path / "recording.npy"
     np.save(path, np.asarray(np.random.default_rng(0).laplace(size=(250_000, 8)), order=order))
     mapped, most = np.load(path, mmap_mode="r"), []

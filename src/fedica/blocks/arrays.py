@@ -87,7 +87,13 @@ class Blocks(ABC):
         """
         self.n_passes += 1
         chunks = self._told(self.chunks(along)) if self.axis == 1 or work > TOLD_WORK else self.chunks(along)
-        yield from in_order(lambda chunk: reduce(merge, starmap(part_of, chunk)), chunks, work=work)
+        try:
+            yield from in_order(lambda chunk: reduce(merge, starmap(part_of, chunk)), chunks, work=work)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Give back what a pass leaves in memory: threads work on blocks after the last one was read."""
 
     def _told(self, chunks: Iterator[list[Parts]]) -> Iterable[list[Parts]]:
         """Return the chunks, and tell how much of the pass is done."""
@@ -123,6 +129,10 @@ class ArrayBlocks(Blocks):
             if unreleased >= RELEASE_BYTES:
                 release_pages(self.array)
                 unreleased = 0
+        release_pages(self.array)
+
+    def release(self) -> None:
+        """Give the pages of a mapped file back."""
         release_pages(self.array)
 
     def take(self, items: IntArray, function: Function) -> NDArray[Any]:
