@@ -225,31 +225,49 @@ def test_a_step_that_is_no_longer_than_absent_clients_explain_is_not_taken(hundr
     assert supported(short, short, weights * counts, everybody, 0.001, np.inf).taken
 
 
-def test_second_messages_that_are_unlike_the_first_do_not_count(hundred, hundred_first):
+@pytest.fixture(scope="module")
+def draws(hundred, hundred_first):
+    """Three federations of a hundred weak clients, with their first answers."""
+    others = [federation(100, 10, n_samples=200, law="laplace", condition=5.0, random_state=s) for s in (14, 15)]
+    return [(hundred, hundred_first), *((drawn, aggregate(contributions_of(drawn, 10), 10)) for drawn in others)]
+
+
+def attacked_draws(draws, forge, n_bad):
+    """Refine every draw in which some second messages are forged.
+
+    Return the names of those clients, what was refined, and its error over the first answer's, of each draw; and that
+    error where the forged messages come without first ones and all of the step is taken.
+    """
+    found, unseen = [], []
+    for drawn, first in draws:
+        forged = [forge(c, first, drawn) for c in drawn.clients[:n_bad]] + scores_of(drawn, first)[n_bad:]
+        result, before = refine(first, forged), error(first, drawn)
+        found.append(({c.name for c in drawn.clients[:n_bad]}, result.refinement, error(result, drawn) / before))
+        unseen.append(error(refine(first, renamed(forged), min_gain=0.0), drawn) / before)
+    return found, unseen
+
+
+def test_second_messages_that_are_unlike_the_first_do_not_count(draws):
     """40% of weak clients turned by 5 degrees are within each other's errors; their first messages tell."""
-    bad, honest = {c.name for c in hundred.clients[:40]}, scores_of(hundred, hundred_first)
-    attacked = [turned_scores(c, hundred_first, 5.0) for c in hundred.clients[:40]] + honest[40:]
-    result = refine(hundred_first, attacked)
-    left_out = set(result.refinement.left_out)
-    assert len(left_out & bad) >= 36
-    assert left_out <= bad
-    assert error(result, hundred) < 0.85 * error(hundred_first, hundred)
-    unseen = refine(hundred_first, renamed(attacked), min_gain=0.0)
-    assert error(unseen, hundred) > error(hundred_first, hundred)
+    found, unseen = attacked_draws(draws, lambda c, first, _: turned_scores(c, first, 5.0), 40)
+    for bad, refinement, ratio in found:
+        assert len(bad & set(refinement.left_out)) >= 36
+        assert set(refinement.left_out) <= bad
+        assert ratio <= 1
+    assert np.median([ratio for *_, ratio in found]) < 0.95
+    assert min(unseen) > 1
 
 
-@pytest.mark.parametrize(("n_bad", "degrees", "left_out"), [(30, 6.0, True), (40, 3.8, False)])
-def test_a_turn_that_first_messages_do_not_explain_is_seen(hundred, hundred_first, n_bad, degrees, left_out):
+@pytest.mark.parametrize(("n_bad", "degrees"), [(30, 6.0), (40, 3.8)])
+def test_a_turn_that_first_messages_do_not_explain_is_seen(draws, n_bad, degrees):
     """Messages that are alike but for the turn: their clients are left out, or the part of the step along it."""
-    bad = {c.name for c in hundred.clients[:n_bad]}
-    turned = [fitting_scores(c, hundred_first, degrees, hundred) for c in hundred.clients[:n_bad]]
-    attacked = turned + scores_of(hundred, hundred_first)[n_bad:]
-    result = refine(hundred_first, attacked)
-    assert (len(bad & set(result.refinement.left_out)) > 0.8 * n_bad) == left_out
-    assert ("its part along this is left out" in result.refinement.reason) != left_out
-    assert error(result, hundred) < 0.9 * error(hundred_first, hundred)
-    unseen = refine(hundred_first, renamed(attacked), min_gain=0.0)
-    assert error(unseen, hundred) > 1.2 * error(hundred_first, hundred)
+    found, unseen = attacked_draws(draws, lambda c, first, drawn: fitting_scores(c, first, degrees, drawn), n_bad)
+    for bad, refinement, ratio in found:
+        left_out = len(bad & set(refinement.left_out)) > 0.8 * n_bad
+        assert left_out or not refinement.taken or "its part along this is left out" in refinement.reason
+        assert ratio <= 1
+    assert np.median([ratio for *_, ratio in found]) < 0.95
+    assert np.median(unseen) > 1.2
 
 
 def test_clients_whose_fits_failed_count_if_their_data_agrees(hundred, hundred_first):

@@ -18,6 +18,8 @@ MIN_RADIUS = 1e-7
 """Clients that agree to rounding agree: no radius is smaller."""
 BIWEIGHT_REACH = 9.0
 """Median absolute deviations at which a value ceases to count in `efficient_deviation`: the usual choice."""
+NORMAL_MEDIAN = 1.4826
+"""Standard deviation of normal values over their median absolute deviation."""
 CLIENTS_AT_ONCE = 50_000
 """Clients whose influence is worked out in one pass."""
 
@@ -102,7 +104,7 @@ def efficient_deviation(values: Array) -> float:
 def normal_deviation(values: Array, centre: float | None = None) -> float:
     """Median absolute deviation from a centre, their median by default, as that of very many normal values."""
     away = np.abs(values - (np.median(values) if centre is None else centre)) if values.size else np.zeros(1)
-    return 1.4826 * float(np.median(away))
+    return NORMAL_MEDIAN * float(np.median(away))
 
 
 def client_influence(

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from fedica.arrays import Array, BoolArray, IntArray
+from fedica.server.agreement import normal_deviation
 
 FALSE_ALARM = 0.01
 """Share of clients that may be left out though they are like the others."""
@@ -101,6 +102,6 @@ def fits(values: Array, counts: BoolArray) -> BoolArray:
     if typical <= 0 or counts.sum() < 3:
         return np.ones_like(counts)
     log = np.log(np.maximum(values, 1e-9 * typical) / typical)
-    deviation = max(1.4826 * float(np.median(np.abs(log[counts]))), MIN_DEVIATION)
+    deviation = max(normal_deviation(log[counts], centre=0.0), MIN_DEVIATION)
     reach = float(student_t.ppf(1 - FALSE_ALARM, counts.sum() - 1)) * deviation
     return np.asarray(log > min(np.log(MUCH_LESS), -reach))

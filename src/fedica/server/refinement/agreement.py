@@ -20,6 +20,7 @@ from scipy.stats import chi2
 
 from fedica.arrays import Array, BoolArray
 from fedica.blocks import weighted_median
+from fedica.server.agreement import NORMAL_MEDIAN, normal_deviation
 from fedica.server.refinement.own_fits import Unexplained
 from fedica.server.refinement.shared import MAX_SHARED, MIN_SHARING, Shared, shared_deviation
 from fedica.server.refinement.steps import Statistics, Steps
@@ -91,7 +92,7 @@ def plausible_clients(statistics: Statistics) -> BoolArray:
     for told in (np.log(deviations), statistics.diagonal / deviations, statistics.slopes):
         typical = np.array([np.median(told[own, i]) if own.any() else 0.0 for i, own in enumerate(has.T)])
         away = np.where(has, np.abs(told - typical), 0.0)
-        usual = np.array([1.4826 * np.median(away[own, i]) if own.any() else 0.0 for i, own in enumerate(has.T)])
+        usual = np.array([normal_deviation(away[own, i], centre=0.0) for i, own in enumerate(has.T)])
         squares = np.sum((away / np.maximum(usual, 0.5 / np.sqrt(n)[:, None])) ** 2, axis=1)
         plausible &= squares <= IMPLAUSIBLE**2 * np.maximum(has.sum(axis=1), 1)  # (R12)
     return plausible
@@ -115,7 +116,7 @@ def within_cut(steps: Steps, centre: Array, weights: Array) -> BoolArray:
     p = np.maximum(steps.has.sum(axis=1), 1)
     log = np.log(np.maximum(steps.distances(centre), 1e-12))
     typical = weighted_median(log, weights, empty=0.0)
-    among_clients = 1.4826 * weighted_median(np.abs(log - typical), weights, empty=0.0)
+    among_clients = NORMAL_MEDIAN * weighted_median(np.abs(log - typical), weights, empty=0.0)
     by_chance = np.log(chi2.ppf(1 - FALSE_ALARMS, p) / p)
     return np.asarray(log <= typical + np.maximum(by_chance, min(DEVIATIONS * among_clients, np.log(MAX_EXCESS))))
 
