@@ -15,8 +15,6 @@ from fedica.errors import GroupingError
 from fedica.threads import one_openmp_thread
 
 MAX_SWEEPS = 50
-MAX_TABLE = 2000
-"""Points up to which random starts are drawn from a table of all their distances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +44,7 @@ def kmeans(
     if len(competing) < n_clusters:
         check_no_empty(np.arange(len(competing)), n_clusters)
     starts = [
-        KMeans(
-            n_clusters,
-            init=random_points if len(competing) <= MAX_TABLE else "k-means++",
-            n_init=n_init,
-            random_state=int(rng.integers(2**31 - 1)),
-        ),
+        KMeans(n_clusters, init=random_points, n_init=n_init, random_state=int(rng.integers(2**31 - 1))),
         KMeans(n_clusters, init=spread_out_points(competing, n_clusters), n_init=1),
     ]
     with warnings.catch_warnings(), one_openmp_thread():
@@ -95,20 +88,22 @@ def _lloyd(points: Columns, centres: Array) -> tuple[IntArray, float]:
 def random_points(points: Array, n_clusters: int, random_state: np.random.RandomState) -> Array:
     """Choose r of the points at random, those that are far from the others with more probability: k-means++.
 
-    The same choice as scikit-learn's, number by number, in a quarter of the time: a table of all distances is looked up
-    where scikit-learn computes them for every candidate. points : (R, p), a few thousand; result : (r, p).
+    The same choice as scikit-learn's, number by number, without the checks that it repeats for every candidate: those
+    are most of the time where points are few. points : (R, p); result : (r, p).
     """
     n, n_tried = len(points), 2 + int(np.log(n_clusters))
     squares = np.einsum("np,np->n", points, points)
-    distance = np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0.0)
-    np.fill_diagonal(distance, 0.0)
+
+    def distances(own: IntArray) -> Array:
+        return np.asarray(np.maximum(squares[own, None] + squares - 2 * points[own] @ points.T, 0.0))
+
     chosen = np.empty(n_clusters, dtype=np.int64)
     chosen[0] = random_state.choice(n, p=np.full(n, 1 / n))
-    nearest = distance[chosen[0]]
+    nearest = distances(chosen[:1])[0]
     left = nearest.sum()
     for c in range(1, n_clusters):
         tried = np.searchsorted(np.cumsum(nearest), random_state.uniform(size=n_tried) * left).clip(max=n - 1)
-        nearer = np.minimum(nearest, distance[tried])
+        nearer = np.minimum(nearest, distances(tried))
         sums = nearer.sum(axis=1)
         best = int(np.argmin(sums))
         chosen[c], nearest, left = tried[best], nearer[best], sums[best]
