@@ -95,7 +95,7 @@ def defence_cost(options: argparse.Namespace, kept: Path | None = None) -> str:
     )
     lines = [
         [name, len(errors), f"{np.median(errors[:, 0]):.4f}", *map(_over(errors[:, 0]), errors[:, 1:].T)]
-        for name, errors in zip(FEDERATIONS, np.split(found, len(FEDERATIONS)), strict=True)
+        for name, errors in zip(FEDERATIONS, found, strict=True)
     ]
     return "\n".join(
         [
