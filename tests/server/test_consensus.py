@@ -295,7 +295,8 @@ def test_a_minority_that_shares_an_error_inside_the_spread_stands_apart(share):
 def over_honest_alone(faced, component=None):
     """Error over that on the honest clients alone, of one component or of all."""
     honest = [c for c, is_honest in zip(faced.contributions, faced.honest, strict=True) if is_honest]
-    ours, alone = (recovery_error(aggregate(c, 10).mixing, faced.mixing) for c in (faced.contributions, honest))
+    r = faced.mixing.shape[1]
+    ours, alone = (recovery_error(aggregate(c, r).mixing, faced.mixing) for c in (faced.contributions, honest))
     return (
         ours.relative / alone.relative if component is None else (ours.per_component / alone.per_component)[component]
     )
@@ -339,6 +340,22 @@ def test_attackers_who_agree_closely_do_not_pass_for_the_most_accurate():
     ]
     lean = Lean(size=0.6)
     assert np.median([over_honest_alone(lean(d, 0.4, random_state=s)) for s, d in enumerate(drawn)]) < 1.3
+
+
+def test_many_attackers_near_the_centre_do_not_gain_weight_where_dimensions_are_many():
+    """A small lean of 40% of a hundred clients, in 20 components: each seems accurate, and all err the same way."""
+    lean = Lean(size=0.22, share=0.96, steps=2, along=0.77)
+    costs = [
+        over_honest_alone(
+            lean(
+                atoms_federation(100, 20, error=0.05, condition=10.0, declare_mixing=False, random_state=seed),
+                0.4,
+                random_state=seed,
+            )
+        )
+        for seed in (1, 2)
+    ]
+    assert max(costs) < 1.6  # 2.1 where they gain weight
 
 
 def test_clients_that_agree_closely_because_they_are_accurate_are_not_left_out():
@@ -402,7 +419,10 @@ def test_heavy_tails_show_among_few_components_too(n_clients):
 @pytest.mark.parametrize("n_clients", [20, 50])
 @pytest.mark.parametrize("law", ["equal", "heavy-tailed"])
 def test_degrees_of_freedom_follow_the_tails(n_clients, law):
-    """Few where tails are heavy; as many as there are clients where errors are normal, in four dimensions too."""
+    """Few where tails are heavy; as many as there are clients where errors are normal, in four dimensions too.
+
+    Where clients are taken to be alike, so are their tails: there is none.
+    """
     found = []
     for seed in range(5):
         drawn = atoms_federation(n_clients, 5, error=0.05, error_law=law, random_state=seed)
@@ -410,7 +430,11 @@ def test_degrees_of_freedom_follow_the_tails(n_clients, law):
         atoms = columns_of(np.concatenate([c.atoms for c in drawn.contributions], axis=1), owner)
         assignment = assign_atoms(atoms, owner, drawn.mixing)
         told = 0.455 / np.median(np.random.default_rng(seed).beta(0.5, 1.5, 10_000))  # squared cosines, p = 4
-        found.append(measure_spreads(assignment, owner, n_clients, 5, dimension=told, alike=True).freedom)
+        as_alike, as_found = (
+            measure_spreads(assignment, owner, n_clients, 5, dimension=told, alike=alike) for alike in (True, False)
+        )
+        assert as_alike.freedom == n_clients
+        found.append(as_found.freedom)
     assert np.median(found) == n_clients if law == "equal" else np.median(found) < 8
 
 

@@ -5,7 +5,8 @@ The numbers are those of the formulas in docs/method.md.
 (C1) Candidates for a start, in each of which a client has one vote, and
 (C2) the one that half of the clients are nearest to: `fedica.server.consensus.starts`.
 (C3) Weights of clients and atoms from their distances: `fedica.server.consensus.spreads`. First as if all clients
-     were alike, then by how much they differ; the second answer holds if independent errors explain the difference.
+     were alike, then by how much they and the tails of their errors differ; the second answer holds if independent
+     errors explain the difference: `fedica.server.consensus.hausman`.
 (C4) Minorities that share an error and stand apart do not count: `fedica.server.consensus.shared_errors`.
 (C5) Average with these weights, and repeat (C3) and (C4) until nothing moves.
 (C6) Where single atoms agree little, as those of people do, other answers are tried, and the one is taken that suits
@@ -18,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
 
 from fedica.arrays import Array, IntArray, polar, unit
 from fedica.blocks import Columns, Drawn, columns_of, draw_clients, leading_directions, nearest_halves
@@ -28,6 +28,7 @@ from fedica.server.admission import Admitted
 from fedica.server.agreement import duplicate_weights
 from fedica.server.assign import Assignment, assign_atoms
 from fedica.server.centres import group_means
+from fedica.server.consensus.hausman import explained_by_independent_errors
 from fedica.server.consensus.held_out import CONSENSUS, TURNED, all_answers, best_for_others
 from fedica.server.consensus.shared_errors import (
     MAX_CLIENTS,
@@ -57,10 +58,6 @@ MIN_CLIENTS_TO_TURN, MIN_CLIENTS_TO_CHOOSE = 3, 4
 """With three clients nothing tells which answer of (C6) is best: their components are turned jointly."""
 MIN_SHARE = 0.2
 """A client with less than this share of the typical weight does not count in (C6)."""
-HAUSMAN = 1.6
-"""Two answers may differ by this many times the squared distance that independent errors explain."""
-RARE = 0.02
-"""How often independent errors may make the two answers differ too much in any one component."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,24 +261,13 @@ def _joint_weights(settled: _Settled, owner: IntArray) -> Array:
 
 
 def _explained(alike: _Settled, unlike: _Settled, owner: IntArray) -> bool:
-    """Whether independent errors explain how far the two answers are apart (a test of Hausman's kind).
-
-    The squared difference of two weighted means of independent errors is about the sum of the squared differences of
-    the weights times the squared errors. A difference beyond that is shared by clients that gained weight.
-    """
+    """Whether independent errors explain the distance of the two answers; else clients that gained weight share one."""
     errors, labels = alike.errors, alike.assignment.labels
-    n_clients, r = errors.clients.size, errors.vectors.shape[1]
     own, rows = known_atoms(errors.clients, owner, labels)
 
     def shares(weights: Array) -> Array:
-        table = np.zeros((n_clients, r))
+        table = np.zeros(errors.vectors.shape[:2])
         table[rows, labels[own]] = weights[own]
         return np.asarray(table / np.maximum(table.sum(axis=0), 1e-300))
 
-    change = shares(unlike.weights) - shares(alike.weights)
-    squares = np.einsum("krq,krq->kr", errors.vectors, errors.vectors)
-    observed = np.square(np.einsum("kr,krq->rq", change, errors.vectors)).sum(axis=1)
-    expected = np.sum(change**2 * squares, axis=0)
-    in_one = chi2.isf(RARE / r, errors.dimension) / errors.dimension
-    as_a_whole = observed.sum() <= HAUSMAN * expected.sum() + 1e-20
-    return bool(as_a_whole and (observed <= in_one * expected + 1e-20).all())  # (C5)
+    return explained_by_independent_errors(errors, shares(unlike.weights) - shares(alike.weights))  # (C5)

@@ -74,6 +74,12 @@ class Errors:
             return highest
         return float(np.clip(CHI_SQUARE_MEDIAN / max(float(np.median(every)), 1e-9), 1.0, highest))
 
+    @property
+    def joint_dimension(self) -> float:
+        """Dimension of a client's errors, those of all components side by side."""
+        flat = self.vectors.reshape(len(self.vectors), -1)
+        return _dimension_of_differences(flat @ flat.T)
+
 
 def client_errors(
     atoms: Columns, owner: IntArray, assignment: Assignment, reference: Array, clients: IntArray, axes: Array

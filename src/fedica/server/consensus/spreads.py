@@ -92,7 +92,7 @@ def measure_spreads(
     dimension : float
         Of an atom's error, as the squared cosines of errors tell it where dimensions are many.
     alike : bool
-        Whether clients are taken to be alike: no client then gains by being near.
+        Whether clients are taken to be alike, without a heavy tail: no client or atom then gains by being near.
     """
     known = np.flatnonzero(assignment.labels >= 0)
     client, component = owner[known], assignment.labels[known]
@@ -121,7 +121,7 @@ def measure_spreads(
         of_client=of_client,
         deviation=np.sqrt(np.maximum(normal_deviation(of_client) ** 2, by_chance)),
         shrunken=np.zeros(n_clients) if alike else np.maximum(of_client * share, -np.log(MAX_GAIN)),
-        freedom=_freedom(beyond, expected, n_clients),
+        freedom=_freedom(0.0 if alike else beyond, expected, n_clients),
     )
 
 
