@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_wine
 
-from fedica import Contribution, aggregate
+from fedica import Contribution, LocalICA, aggregate
 from fedica.arrays import polar, unit
 from fedica.blocks import columns_of
 from fedica.evaluate import recovery_error
@@ -545,6 +546,17 @@ class TestHowManyReplicate:
         ]
         result = aggregate(send(blocks, rng))
         assert result.n_components == 6
+        assert result.options["n_components_from"] == "replication"
+
+    @pytest.mark.parametrize("seed", [1, 14, 15, 18])
+    def test_a_gap_in_the_spectrum_of_four_clients_is_not_enough(self, seed):
+        """Wine, dealt to four clients that send five atoms each; two or three replicate, and the gap is at 6 to 13."""
+        rows = load_wine().data
+        order = np.random.default_rng(seed).permutation(len(rows))
+        parts = np.array_split((rows / rows.std(axis=0))[order], 4)
+        fits = [LocalICA(5, random_state=0).fit(part).contribution(f"client-{k}") for k, part in enumerate(parts)]
+        result = aggregate(fits)
+        assert 2 <= result.n_components <= 4
         assert result.options["n_components_from"] == "replication"
 
     @pytest.mark.parametrize("kind", ["two phantoms more", "as many random atoms as features"])

@@ -22,8 +22,8 @@ MIN_SHARE = 0.02
 
 REPLICATES = 0.7
 """Cosine from which a component of one half of the clients is that of the other."""
-SPLITS = 3
-"""Ways in which the clients are halved."""
+MIN_SPLITS, MAX_SPLITS, SPLIT_CLIENTS = 3, 9, 60
+"""Ways in which the clients are halved: 60 over the number of clients, because halves of few clients differ more."""
 MIN_CLIENTS, MAX_CLIENTS = 4, 200
 """Clients that can be halved, and of how many the halves are made."""
 
@@ -33,9 +33,9 @@ def choose_components(admitted: Admitted, *, n_init: int, rng: np.random.Generat
 
     If more than half of all clients sent the same number of atoms and every one of those atoms matches a consensus of
     as many components, clearly better than chance, this is the number: fewer than half of the clients cannot change it,
-    nor can a badly conditioned mixing matrix. Otherwise the largest gap in the spectrum decides if it shows as many
-    components as that or more, as where every client knows a part of them. Else clients have components of their own,
-    and those count that replicate: found anew in either half of the clients.
+    nor can a badly conditioned mixing matrix. Otherwise the largest gap in the spectrum decides if of the components
+    that it shows more replicate than that, as where every client knows a part of them. Else clients have components of
+    their own, and those count that replicate: found anew in either half of the clients.
     """
     owner = admitted.client_of_atom
     counts = np.bincount(owner)
@@ -46,9 +46,14 @@ def choose_components(admitted: Admitted, *, n_init: int, rng: np.random.Generat
     drawn = draw_clients(admitted.atoms, owner, rng)
     votes = columns_of(_votes(admitted.atoms, owner, drawn))
     gap = largest_gap(votes)
-    if usual and counts.size >= MIN_CLIENTS and (gap < common or gap == votes.shape[1]):  # every atom its own component
-        return _replicated(admitted, drawn, common, n_init=n_init, rng=rng), "replication"
-    return gap, "spectrum"
+    if not usual or counts.size < MIN_CLIENTS:
+        return gap, "spectrum"
+    if common < gap < votes.shape[1]:  # not every atom its own component
+        of_gap = _replicated(admitted, drawn, gap, n_init=n_init, rng=rng)
+        if of_gap is not None and of_gap > common:
+            return gap, "spectrum"
+    of_common = _replicated(admitted, drawn, common, n_init=n_init, rng=rng)
+    return (common if of_common is None else max(of_common, 1)), "replication"
 
 
 def _all_match(admitted: Admitted, r: int, *, n_init: int, rng: np.random.Generator) -> bool:
@@ -71,11 +76,14 @@ def _votes(atoms: Columns, owner: IntArray, drawn: Drawn) -> Array:
     return atoms.take(seen[rank[seen] < np.median(np.bincount(owner))])
 
 
-def _replicated(admitted: Admitted, drawn: Drawn, r: int, *, n_init: int, rng: np.random.Generator) -> int:
-    """Count the components, of r, that both halves of the clients find: the median over several ways to halve them."""
+def _replicated(admitted: Admitted, drawn: Drawn, r: int, *, n_init: int, rng: np.random.Generator) -> int | None:
+    """Count the components, of r, that both halves of the clients find: the mean over several ways to halve them.
+
+    None where too few atoms are distinct to halve them at all.
+    """
     chosen = drawn.order[:MAX_CLIENTS]
     found = []
-    for _ in range(SPLITS):
+    for _ in range(int(np.clip(SPLIT_CLIENTS / chosen.size, MIN_SPLITS, MAX_SPLITS))):
         order = rng.permutation(chosen)
         try:
             halves = [
@@ -84,7 +92,7 @@ def _replicated(admitted: Admitted, drawn: Drawn, r: int, *, n_init: int, rng: n
         except GroupingError:  # too few distinct atoms in one half
             continue
         found.append((match(*halves).cosines > REPLICATES).sum())
-    return max(int(np.median(found)), 1) if found else r
+    return round(float(np.mean(found))) if found else None
 
 
 def largest_gap(atoms: Columns) -> int:
