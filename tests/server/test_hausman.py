@@ -71,3 +71,10 @@ def test_errors_of_few_directions_add_up_to_more_by_chance():
         vectors = few.reshape(40, 5, 5) + 0.1 * rng.standard_normal((40, 5, 5))
         refused += not explained(vectors, np.exp(-np.square(few).sum(axis=1) / np.square(few).sum(axis=1).mean()))
     assert refused <= 8
+
+
+def test_of_two_clients_neither_counts_more():
+    """Each is as far from the mean as the other: what one gains by being near is arbitrary."""
+    vectors, _ = draw_errors(np.random.default_rng(2), 2)
+    assert not explained(vectors, np.array([2.0, 1.0]))
+    assert explained(np.concatenate([vectors, vectors[:1]]), np.array([2.0, 1.0, 1.0]))

@@ -21,13 +21,15 @@ FOLLOW = 1.1
 
 
 def explained_by_independent_errors(errors: Errors, change: Array) -> bool:
-    """Tell whether independent errors explain the difference of two means; fewer than eight clients cannot say.
+    """Tell whether independent errors explain the difference of two means.
+
+    Fewer than eight clients cannot say, and are believed; of two, neither tells that the other is farther away.
 
     change : (n, r), by how much the share of each client's atom in each component differs between the two.
     """
     n_clients, r, _ = errors.vectors.shape
     if n_clients < MIN_CLIENTS:
-        return True
+        return n_clients > 2
     terms = change[:, :, None] * errors.vectors
     squares, of_sum = np.square(terms).sum(axis=2), np.square(terms.sum(axis=0)).sum(axis=1)
     together = _beyond_chance(of_sum.sum(keepdims=True), squares.sum(axis=1, keepdims=True), errors.joint_dimension)
