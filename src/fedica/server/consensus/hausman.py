@@ -29,7 +29,7 @@ def explained_by_independent_errors(errors: Errors, change: Array) -> bool:
     """
     n_clients, r, _ = errors.vectors.shape
     if n_clients < MIN_CLIENTS:
-        return n_clients > 2
+        return bool(n_clients > 2)
     terms = change[:, :, None] * errors.vectors
     squares, of_sum = np.square(terms).sum(axis=2), np.square(terms.sum(axis=0)).sum(axis=1)
     together = _beyond_chance(of_sum.sum(keepdims=True), squares.sum(axis=1, keepdims=True), errors.joint_dimension)
