@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 import fedica
@@ -67,7 +68,7 @@ def table(headings: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
     return "".join("| " + " | ".join(map(str, cells)) + " |\n" for cells in rows)
 
 
-def geometric_mean(values: Sequence[float]) -> float:
+def geometric_mean(values: ArrayLike) -> float:
     """Return the geometric mean of positive numbers."""
     return float(np.exp(np.mean(np.log(values))))
 

@@ -16,8 +16,6 @@ from fedica.server.consensus.shared_errors import MIN_CLIENTS, Errors
 
 RARE = 0.01
 """How often independent errors may seem to be shared: in all components together, and in any one."""
-FOLLOW = 1.1
-"""Weights follow the errors that they weigh, so honest clients have up to so many times the sum of the squares."""
 
 
 def explained_by_independent_errors(errors: Errors, change: Array) -> bool:
@@ -32,6 +30,7 @@ def explained_by_independent_errors(errors: Errors, change: Array) -> bool:
         return bool(n_clients > 2)
     terms = change[:, :, None] * errors.vectors
     squares, of_sum = np.square(terms).sum(axis=2), np.square(terms.sum(axis=0)).sum(axis=1)
+    squares /= 1 - 1 / np.maximum(np.abs(errors.vectors).any(axis=2).sum(axis=0), 2)  # errors are those from their mean
     together = _beyond_chance(of_sum.sum(keepdims=True), squares.sum(axis=1, keepdims=True), errors.joint_dimension)
     in_any_one = _beyond_chance(of_sum, squares, errors.dimension)
     return bool(together.min() > RARE and in_any_one.min() > RARE / r)  # (C5)
@@ -47,4 +46,4 @@ def _beyond_chance(of_sum: Array, squares: Array, dimension: float) -> Array:
     expected = np.maximum(squares.sum(axis=0), 1e-20)
     between = 1 - np.square(squares / expected).sum(axis=0)
     freedom = dimension / np.maximum(between, 1e-9)
-    return np.asarray(chi2.sf(freedom * of_sum / (FOLLOW * expected), freedom))
+    return np.asarray(chi2.sf(freedom * of_sum / expected, freedom))
