@@ -41,7 +41,7 @@ def test_an_error_that_those_share_who_gain_does_not(n):
 
 
 def test_among_many_clients_a_small_shared_error_is_seen():
-    """The fifth that is nearest shares a fifth of a typical error: a bound that is 10% wider sees it once in 60 times."""
+    """The fifth that is nearest shares a fifth of a typical error: a bound 10% wider sees it once in 60 times."""
     refused = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
