@@ -53,10 +53,11 @@ def draw_clients(atoms: Columns, owner: IntArray, rng: np.random.Generator) -> D
 
 
 def _digests(block: Array, owner: IntArray) -> tuple[Bits]:
-    """One number from the atoms of each client of a block, in whatever order the atoms are."""
+    """One number from the atoms of each client of a block, in whatever order the atoms are, with whatever signs."""
     entries = np.rint(block * RESOLUTION).astype(np.int64).view(np.uint64)
     odd = _mixed(np.arange(block.shape[0], dtype=np.uint64)) | np.uint64(1)
-    of_atom = _mixed(np.add.reduce(entries * odd[:, None], axis=0, dtype=np.uint64))
+    sums = np.add.reduce(entries * odd[:, None], axis=0, dtype=np.uint64)
+    of_atom = _mixed(np.minimum(sums, -sums))  # of -x it is the other one of the two
     first = np.flatnonzero(np.diff(owner, prepend=owner[0] - 1))
     return (np.add.reduceat(of_atom, first),)
 

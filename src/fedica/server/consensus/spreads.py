@@ -23,6 +23,8 @@ from fedica.server.assign import Assignment
 
 MAX_GAIN = 8.0
 """No client counts more than this many times the typical one, however near it is."""
+MAX_NEARER = 3.0
+"""Nor does one gain by being nearer than this many deviations between clients."""
 CLIENT_CUT = 4.0
 """A client this many deviations beyond the typical one does not count; more of them where few clients tell them."""
 MAX_CLIENT_CUT = 8.0
@@ -116,11 +118,12 @@ def measure_spreads(
     rest += (of_client * (1 - share))[client]  # what is not of the clients
     lost = min((np.sum(share) + n_components - 1) / max(known.size, 1), 0.7)
     beyond = normal_deviation(rest) ** 2 / (1 - lost) / SHORT - expected
+    nearest = min(MAX_NEARER * np.sqrt(between), np.log(MAX_GAIN))
     return Spreads(
         of_component=of_component,
         of_client=of_client,
         deviation=np.sqrt(np.maximum(normal_deviation(of_client) ** 2, by_chance)),
-        shrunken=np.zeros(n_clients) if alike else np.maximum(of_client * share, -np.log(MAX_GAIN)),
+        shrunken=np.zeros(n_clients) if alike else np.maximum(of_client * share, -nearest),  # (C3)
         freedom=_freedom(0.0 if alike else beyond, expected, n_clients),
     )
 
