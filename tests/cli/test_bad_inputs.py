@@ -15,7 +15,7 @@ from fedica.exchange import keygen, write_aggregate, write_contribution, write_s
 from fedica.records import Contribution, Study
 from fedica.server import aggregate
 
-PROGRAM = [sys.executable, "-c", "from fedica.cli import main; main()"]
+PROGRAM = [sys.executable, "-m", "fedica"]
 
 
 @pytest.fixture(scope="module")
