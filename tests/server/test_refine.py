@@ -128,7 +128,7 @@ def test_a_turn_of_weak_clients_that_do_not_stand_apart_is_not_followed():
     """40% of the clients turned by 8 degrees in the second message alone: the first answer stands.
 
     Where there are first messages, most of these clients are left out, and the others are too few for a better answer.
-    So weak fits depend on rounding, which differs between processors: the bounds have a margin for that.
+    What such weak fits find depends on rounding, and so on the processor: the bounds have a margin for that.
     """
     n_seen = []
     for seed in range(5, 11):
@@ -257,7 +257,7 @@ def test_second_messages_that_are_unlike_the_first_do_not_count(draws):
         assert set(refinement.left_out) <= bad
         assert ratio <= 1
     assert np.median([ratio for *_, ratio in found]) < 0.95
-    assert np.median(unseen) > 1.1
+    assert min(unseen) > 1
 
 
 @pytest.mark.parametrize(("n_bad", "degrees"), [(30, 6.0), (40, 3.8)])
@@ -267,7 +267,7 @@ def test_a_turn_that_first_messages_do_not_explain_is_seen(draws, n_bad, degrees
     for bad, refinement, ratio in found:
         left_out = len(bad & set(refinement.left_out)) > 0.8 * n_bad
         assert left_out or not refinement.taken or "its part along this is left out" in refinement.reason
-        assert ratio <= 1.03
+        assert ratio <= 1
     assert np.median([ratio for *_, ratio in found]) < 0.98
     assert np.median(unseen) > 1.1
 
