@@ -16,8 +16,8 @@ from fedica.blocks import columns_of
 from fedica.evaluate import recovery_error
 from fedica.matching import match
 from fedica.server.assign import MAX_DISTANCE, assign_atoms
-from fedica.server.consensus.held_out import CONSENSUS, MATCHED, best_for_others
-from fedica.server.consensus.one_to_one import matched_one_to_one
+from fedica.server.consensus.held_out import CONSENSUS, MEAN, best_for_others
+from fedica.server.consensus.one_to_one import _mean_of_best, matched_one_to_one, mean_components
 from fedica.server.consensus.shared_errors import _voices
 from fedica.server.consensus.spreads import measure_spreads
 from fedica.simulate import atoms_federation, people
@@ -475,7 +475,7 @@ def test_halves_with_fewer_atoms_than_components_are_no_obstacle():
     assert aggregate(send(blocks, rng), 40).n_components == 40
 
 
-@pytest.mark.parametrize(("n_others", "chosen"), [(4, CONSENSUS), (6, MATCHED)])
+@pytest.mark.parametrize(("n_others", "chosen"), [(4, CONSENSUS), (6, MEAN)])
 def test_fewer_than_half_of_the_clients_do_not_choose_the_answer(n_others, chosen):
     """Ten clients, of which some are served by another basis than the rest: the median client decides."""
     rng = np.random.default_rng(0)
@@ -486,7 +486,7 @@ def test_fewer_than_half_of_the_clients_do_not_choose_the_answer(n_others, chose
 
     def fitted_to(own):
         fitted.append(own)
-        return ours, ours, ours, theirs
+        return ours, ours, ours, ours, theirs
 
     assert best_for_others(fitted_to, atoms, owner) == chosen
     held_out = [np.setdiff1d(np.arange(30), own) for own in fitted]
@@ -521,6 +521,30 @@ class TestOneToOne:
         merged = unit(np.stack([truth[:, 0] + truth[:, 1], truth[:, 2], truth[:, 3], truth[:, 3] + 0.1], axis=1))
         found = matched_one_to_one(atoms, np.repeat(np.arange(12), 4), (merged, truth))
         assert match(found, truth).cosines.min() > 0.98
+
+    def test_ends_between_which_clients_do_not_decide_are_averaged(self):
+        """Two ends, of which either serves half of the twelve clients better; and two of which all prefer the same."""
+        one, other = np.eye(4)[:, :2], np.eye(4)[:, :2].copy()
+        other[:, 1] = unit(np.array([[0.0], [1.0], [0.8], [0.0]]))[:, 0]
+        found = _mean_of_best([(one, np.tile([2.0, 1.6], 6)), (other, np.tile([1.6, 2.0], 6))])
+        assert found[:, 0] == pytest.approx(one[:, 0])
+        between = unit(one[:, 1:] + other[:, 1:] / 1.64)[:, 0]  # 1 / 1.64 is the squared cosine
+        assert abs(between @ found[:, 1]) == pytest.approx(1)
+        found = _mean_of_best([(one, np.tile([2.0, 1.6], 6)), (other, np.tile([1.9, 1.5], 6))])
+        assert found == pytest.approx(one, abs=1e-12)  # every client says that the first is better
+
+    @given(seeds)
+    @settings(max_examples=20)
+    def test_the_mean_of_answers_follows_neither_their_order_nor_their_signs(self, seed):
+        """The mean of an answer with itself, reordered and flipped, is that answer; it lies between two answers."""
+        rng = np.random.default_rng(seed)
+        one, other = (np.linalg.qr(rng.standard_normal((6, 3)))[0] for _ in range(2))
+        order, signs = rng.permutation(3), rng.choice([-1.0, 1.0], 3)
+        assert mean_components(one, (one, one[:, order] * signs)) == pytest.approx(one, abs=1e-12)
+        mean = mean_components(one, (one, other))
+        assert mean == pytest.approx(mean_components(one, (other[:, order] * signs, one)), abs=1e-12)
+        matched = match(other, one)
+        assert (np.abs(np.sum(mean * one, axis=0))[matched.labels] >= matched.cosines - 1e-12).all()
 
     @given(seeds)
     @settings(max_examples=20)

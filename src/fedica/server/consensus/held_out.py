@@ -1,12 +1,13 @@
 """Where single atoms agree little: several answers, and the choice of the one that suits clients it was not fitted to.
 
 (C6) The answers are the consensus, the components turned jointly (`fedica.server.consensus.joint_rotation`), the groups
-     of Algorithm 1 among the atoms of the clients that count, and these groups matched one to one
-     (`fedica.server.consensus.one_to_one`). Clients are dealt into folds in their drawn order, so that nobody chooses a
-     fold; each answer is fitted without one fold and compared with the clients of that fold, by the mean cosine of
-     their atoms to the components, one to one. The matched groups are taken unless another answer serves the median
-     client better, beyond the standard error of that: fewer than half of the clients cannot choose it. Of more than 60
-     clients the consensus is taken unless the components turned jointly are better in that way.
+     of Algorithm 1 among the atoms of the clients that count, these groups matched one to one
+     (`fedica.server.consensus.one_to_one`), and the mean of the last three, which err in different ways. Clients are
+     dealt into folds in their drawn order, so that nobody chooses a fold; each answer is fitted without one fold and
+     compared with the clients of that fold, by the mean cosine of their atoms to the components, one to one. The mean
+     is taken unless another answer serves the median client better, beyond the standard error of that: fewer than half
+     of the clients cannot choose it. Of more than 60 clients the consensus is taken unless the components turned
+     jointly are better in that way.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fedica.server.agreement import normal_deviation
 from fedica.server.centres import geometric_medians
 from fedica.server.clusters import kmeans
 from fedica.server.consensus.joint_rotation import turned_jointly
-from fedica.server.consensus.one_to_one import matched_one_to_one
+from fedica.server.consensus.one_to_one import matched_one_to_one, mean_components
 from fedica.server.consensus.spreads import MEDIAN_VARIANCE
 from fedica.server.embedding import EMBEDDINGS
 from fedica.server.signs import align_signs
@@ -35,8 +36,8 @@ MAX_GROUPED = 60
 MIN_GAIN = 1.4
 """Standard errors by which an answer must be better: chance gives as much to the better of two in one case of six."""
 N_REGROUPED = 8
-"""Groupings from which one-to-one matching starts: each ends in the optimum near it, and the best one counts."""
-CONSENSUS, TURNED, GROUPS, MATCHED = 0, 1, 2, 3
+"""Groupings from which one-to-one matching starts: each ends in the optimum near it."""
+CONSENSUS, TURNED, GROUPS, MATCHED, MEAN = 0, 1, 2, 3, 4
 """Places of the answers."""
 
 Answers = Callable[[IntArray], tuple[Array, ...]]
@@ -46,7 +47,7 @@ Answers = Callable[[IntArray], tuple[Array, ...]]
 def all_answers(
     atoms: Array, owner: IntArray, weights: Array, reference: Array, *, n_init: int, rng: np.random.Generator
 ) -> tuple[Array, ...]:
-    """Return the reference, turned jointly, the groups of Algorithm 1, and these matched: (p, r) each, unit columns.
+    """Return the reference, turned jointly, the groups of Algorithm 1, these matched, and the mean: (p, r) each.
 
     atoms : (p, n); owner : (n,), ascending; weights : (n,), positive where a client counts; reference : (p, r).
     """
@@ -55,9 +56,9 @@ def all_answers(
     try:
         groupings = _groupings(columns_of(unit(atoms[:, counting])), reference.shape[1], n_init=n_init, rng=rng)
     except GroupingError:  # too few distinct atoms
-        return reference, turned, reference, reference
+        return reference, turned, reference, reference, reference
     matched = matched_one_to_one(atoms[:, counting], owner[counting], (*groupings, reference))
-    return reference, turned, groupings[0], matched
+    return reference, turned, groupings[0], matched, mean_components(matched, (matched, turned, groupings[0]))
 
 
 def _groupings(atoms: Columns, n_components: int, *, n_init: int, rng: np.random.Generator) -> list[Array]:
@@ -88,8 +89,8 @@ def best_for_others(fitted_to: Answers, atoms: Array, owner: IntArray) -> int:
         inside = owner % n_folds == fold
         answers = fitted_to(np.flatnonzero(~inside))
         likeness.append([_likeness(atoms[:, inside], owner[inside], answer) for answer in answers])
-    found = np.concatenate(likeness, axis=1)  # (4, K)
-    usual, others = (MATCHED, (CONSENSUS, TURNED, GROUPS)) if few else (CONSENSUS, (TURNED,))
+    found = np.concatenate(likeness, axis=1)  # (5, K)
+    usual, others = (MEAN, (CONSENSUS, TURNED, GROUPS, MATCHED)) if few else (CONSENSUS, (TURNED,))
     gains = [_gain(found[other] - found[usual]) for other in others]
     return others[int(np.argmax(gains))] if max(gains) > MIN_GAIN else usual
 

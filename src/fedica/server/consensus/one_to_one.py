@@ -2,23 +2,29 @@
 
 (C6) From a start, every client gives each component at most one atom; the component becomes the mean of its atoms,
      weighed by their squared cosines, until no match changes. An atom that fits nowhere is given to some component, but
-     hardly counts there. The objective is the sum of squared cosines, and the start that ends highest wins: two alike
-     components in one group lose, because a client has an atom for each of them.
+     hardly counts there. The objective is the sum of squared cosines over clients: two alike components in one group
+     lose, because a client has an atom for each of them. Several starts end in optima between which the clients do not
+     decide: all ends that are within one standard error of the highest are averaged, matched to it one to one, a
+     component of theirs weighed by its squared cosine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from fedica.arrays import Array, IntArray, unit
-from fedica.matching import Match, match_similarity
+from fedica.matching import Match, match, match_similarity
 
 MAX_STEPS = 20
 """Steps from one start; they settle in about five."""
 POWER = 2
 """Weight of an atom: this power of its cosine."""
+TINY = 1e-9
+"""Share of the objective by which equal ends differ through rounding."""
+MAX_LOSS = 1.0
+"""Standard errors, over clients, by which an end may be below the highest one to be averaged with it."""
 
 
 def matched_one_to_one(atoms: Array, owner: IntArray, starts: Iterable[Array]) -> Array:
@@ -27,11 +33,11 @@ def matched_one_to_one(atoms: Array, owner: IntArray, starts: Iterable[Array]) -
     atoms : (p, n), not longer than one; owner : (n,), ascending, the client of each; starts : (p, r) each.
     """
     clients = np.cumsum(np.diff(owner, prepend=owner[0]) != 0)
-    return max((_climb(atoms, clients, start) for start in starts), key=lambda end: end[1])[0]
+    return _mean_of_best([_climb(atoms, clients, start) for start in starts])
 
 
-def _climb(atoms: Array, clients: IntArray, components: Array) -> tuple[Array, float]:
-    """Match and average until no match changes. Return the components and the sum of squared cosines."""
+def _climb(atoms: Array, clients: IntArray, components: Array) -> tuple[Array, Array]:
+    """Match and average until no match changes. Return the components and each client's sum of squared cosines."""
     before = np.empty(0, dtype=np.int64)
     for _ in range(MAX_STEPS):
         found = match_similarity(atoms.T @ components, clients)
@@ -39,7 +45,34 @@ def _climb(atoms: Array, clients: IntArray, components: Array) -> tuple[Array, f
             break
         before = found.labels
         components = _means(atoms, found, components)
-    return components, float(np.square(found.cosines).sum())
+    return components, np.bincount(clients, weights=np.square(found.cosines)).astype(np.float64)
+
+
+def _mean_of_best(ends: Sequence[tuple[Array, Array]]) -> Array:
+    """Average the ends that are not clearly below the highest: (p, r), unit columns.
+
+    ends : components, (p, r), and each client's sum of squared cosines, (K,).
+    """
+    highest, most = max(ends, key=lambda end: float(end[1].sum()))
+    alike = []
+    for components, shown in ends:
+        loss = most - shown
+        standard_error = np.sqrt(loss.size) * loss.std()
+        if loss.sum() <= MAX_LOSS * standard_error + TINY * most.sum():  # (C6)
+            alike.append(components)
+    return mean_components(highest, alike)
+
+
+def mean_components(reference: Array, answers: Iterable[Array]) -> Array:
+    """Average answers, matched to a reference one to one, each component weighed by its squared cosine to it.
+
+    reference and answers : (p, r), unit columns. Returns unit columns in the order and with the signs of the reference.
+    """
+    total = np.zeros_like(reference)
+    for components in answers:
+        found = match(components, reference)
+        total[:, found.labels] += components * found.signs * found.cosines**POWER
+    return np.where(np.linalg.norm(total, axis=0) > 1e-12, unit(total), reference)
 
 
 def _means(atoms: Array, found: Match, components: Array) -> Array:
