@@ -2,12 +2,11 @@
 
 (C6) The answers are the consensus, the components turned jointly (`fedica.server.consensus.joint_rotation`), the groups
      of Algorithm 1 among the atoms of the clients that count, these groups matched one to one
-     (`fedica.server.consensus.one_to_one`), and the mean of the last three, which err in different ways. Clients are
-     dealt into folds in their drawn order, so that nobody chooses a fold; each answer is fitted without one fold and
-     compared with the clients of that fold, by the mean cosine of their atoms to the components, one to one. The mean
-     is taken unless another answer serves the median client better, beyond the standard error of that: fewer than half
-     of the clients cannot choose it. Of more than 60 clients the consensus is taken unless the components turned
-     jointly are better in that way.
+     (`fedica.server.consensus.one_to_one`), and the mean of the last three. Clients are dealt into folds in their drawn
+     order, so that nobody chooses a fold; each answer is fitted without one fold and compared with the clients of that
+     fold, by the mean cosine of their atoms to the components, one to one. The mean is taken unless another answer
+     serves the median client better, beyond the standard error of that: fewer than half of the clients cannot choose
+     it. Of more than 60 clients the consensus is taken unless the components turned jointly are better in that way.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def all_answers(
     except GroupingError:  # too few distinct atoms
         return reference, turned, reference, reference, reference
     matched = matched_one_to_one(atoms[:, counting], owner[counting], (*groupings, reference))
-    return reference, turned, groupings[0], matched, mean_components(matched, (matched, turned, groupings[0]))
+    return reference, turned, groupings[0], matched, mean_components((matched, turned, groupings[0]))
 
 
 def _groupings(atoms: Columns, n_components: int, *, n_init: int, rng: np.random.Generator) -> list[Array]:

@@ -20,15 +20,15 @@ from fedica.matching import Match, match, match_similarity
 MAX_STEPS = 20
 """Steps from one start; they settle in about five."""
 POWER = 2
-"""Weight of an atom: this power of its cosine."""
-TINY = 1e-9
-"""Share of the objective by which equal ends differ through rounding."""
+"""Weight of an atom, and of a component where several answers are averaged: this power of its cosine."""
+ROUNDING = 1e-9
+"""Share of the objective by which equal ends may differ."""
 MAX_LOSS = 1.0
 """Standard errors, over clients, by which an end may be below the highest one to be averaged with it."""
 
 
 def matched_one_to_one(atoms: Array, owner: IntArray, starts: Iterable[Array]) -> Array:
-    """Return the components, (p, r), unit columns, at which the sum of squared cosines is largest.
+    """Return the mean of the ends, (p, r), unit columns, at which the sum of squared cosines is about largest.
 
     atoms : (p, n), not longer than one; owner : (n,), ascending, the client of each; starts : (p, r) each.
     """
@@ -45,34 +45,36 @@ def _climb(atoms: Array, clients: IntArray, components: Array) -> tuple[Array, A
             break
         before = found.labels
         components = _means(atoms, found, components)
-    return components, np.bincount(clients, weights=np.square(found.cosines)).astype(np.float64)
+    return components, np.asarray(np.bincount(clients, weights=np.square(found.cosines)), dtype=np.float64)
 
 
-def _mean_of_best(ends: Sequence[tuple[Array, Array]]) -> Array:
+def _mean_of_best(ends: Iterable[tuple[Array, Array]]) -> Array:
     """Average the ends that are not clearly below the highest: (p, r), unit columns.
 
     ends : components, (p, r), and each client's sum of squared cosines, (K,).
     """
-    highest, most = max(ends, key=lambda end: float(end[1].sum()))
-    alike = []
-    for components, shown in ends:
-        loss = most - shown
-        standard_error = np.sqrt(loss.size) * loss.std()
-        if loss.sum() <= MAX_LOSS * standard_error + TINY * most.sum():  # (C6)
-            alike.append(components)
-    return mean_components(highest, alike)
+    ordered = sorted(ends, key=lambda end: -float(end[1].sum()))
+    highest = ordered[0][1]
+    return mean_components([components for components, shown in ordered if _as_high(shown, highest)])
 
 
-def mean_components(reference: Array, answers: Iterable[Array]) -> Array:
-    """Average answers, matched to a reference one to one, each component weighed by its squared cosine to it.
+def _as_high(shown: Array, highest: Array) -> bool:
+    """Whether a sum over clients is within ``MAX_LOSS`` standard errors of the highest one. (K,) each."""
+    loss = highest - shown
+    standard_error = np.sqrt(loss.size) * loss.std()
+    return bool(loss.sum() <= MAX_LOSS * standard_error + ROUNDING * highest.sum())  # (C6)
 
-    reference and answers : (p, r), unit columns. Returns unit columns in the order and with the signs of the reference.
+
+def mean_components(answers: Sequence[Array]) -> Array:
+    """Average answers: each matched to the first one to one, its components weighed by their squared cosines to it.
+
+    answers : (p, r) each, unit columns. Returns unit columns in the order and with the signs of the first.
     """
-    total = np.zeros_like(reference)
-    for components in answers:
-        found = match(components, reference)
+    total = answers[0].copy()
+    for components in answers[1:]:
+        found = match(components, answers[0])
         total[:, found.labels] += components * found.signs * found.cosines**POWER
-    return np.where(np.linalg.norm(total, axis=0) > 1e-12, unit(total), reference)
+    return unit(total)
 
 
 def _means(atoms: Array, found: Match, components: Array) -> Array:
