@@ -9,7 +9,8 @@ import pytest
 
 from fedica.errors import ContributionError, DataWarning, FormatError, InputError
 from fedica.records import Reason, Rejection
-from fedica.records.reasons import DATA_KINDS, KINDS, sentence_of
+from fedica.records.reasons import sentence_of
+from fedica.records.wordings import DATA_KINDS, KINDS
 
 FACTS = {
     "angle": 12.34,

@@ -18,8 +18,8 @@ from fedica.exchange.format import Container, FileKind, chunks_within, common_me
 from fedica.exchange.header import check_names, parse_texts
 from fedica.exchange.json_files import json_text, parse_json
 from fedica.records import Aggregate, Certificate, Reason, Refinement, Rejection, Trust, check_name
-from fedica.records.reasons import Numbers
 from fedica.records.scores import check_fingerprint
+from fedica.records.wordings import Numbers
 from fedica.text import MAX_SENTENCE, show_text
 
 DETAILS = FileKind("fedica.details", max_header=64 * 1024 * 1024, max_numbers=250_000_000)

@@ -13,9 +13,10 @@ from fedica.arrays import Array, BoolArray, IntArray, check_finite_matrix
 from fedica.errors import ContributionError, DataError, FedicaError
 from fedica.records.fields import READONLY, check_fields, checked, set_fields
 from fedica.records.notebook_table import aggregate_html
-from fedica.records.reasons import Numbers, sentence_of
+from fedica.records.reasons import sentence_of
 from fedica.records.scores import Refinement
 from fedica.records.trust import Trust
+from fedica.records.wordings import Numbers
 from fedica.text import MAX_PATH, MAX_SENTENCE, counted, show_text, show_values
 
 
@@ -32,7 +33,7 @@ class Rejection:
     source : str
         The file or message that it came in.
     kind : str
-        Why, in a word: one of `fedica.records.reasons.KINDS`, or the kind of the error that was raised. "": not known.
+        Why, in a word: one of `fedica.records.wordings.KINDS`, or the kind of the error that was raised. "": not known.
     numbers : mapping
         What the sentence says, by name.
     """
@@ -55,7 +56,7 @@ class Rejection:
 
     @classmethod
     def because(cls, client: str, kind: str, source: str = "", /, **numbers: Any) -> Rejection:
-        """Return a rejection of one of `fedica.records.reasons.KINDS`; its sentence is made from the numbers."""
+        """Return a rejection of one of `fedica.records.wordings.KINDS`; its sentence is made from the numbers."""
         shown = show_values({"client": client, **numbers})
         return cls(client, sentence_of(kind, shown), source, kind, numbers)
 

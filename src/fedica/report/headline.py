@@ -9,7 +9,7 @@ import numpy as np
 from fedica.arrays import Array, BoolArray
 from fedica.blocks import columns_of, membership
 from fedica.records import IN_DOUBT, Aggregate, Trust
-from fedica.records.reasons import list_components
+from fedica.records.wordings import list_components
 from fedica.report.agreement import trust_of, worst_first
 from fedica.text import show_text
 

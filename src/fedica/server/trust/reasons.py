@@ -7,7 +7,7 @@ import numpy as np
 from fedica.arrays import Array, IntArray
 from fedica.blocks import Columns, columns_of
 from fedica.records import Reason
-from fedica.records.reasons import Numbers
+from fedica.records.wordings import Numbers
 from fedica.server.admission import Admitted
 from fedica.server.agreement import client_distances
 from fedica.server.assign import assign_atoms
